@@ -1,0 +1,147 @@
+"""What a gate says: typed verdicts per stage, with the number that decided and how it is known."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+class Verdict(StrEnum):
+    """The outcome of one stage, or of a whole gate."""
+
+    PASS = "pass"
+    FAIL = "fail"
+    ERROR = "error"  # the gate itself could not do its work (missing compiler, broken workload)
+    TIMEOUT = "timeout"
+    UNSUPPORTED = "unsupported"  # this machine or backend cannot judge it; says nothing of the kernel
+    NOISY = "noisy"  # measured, but the measurement does not support a number
+    SKIPPED = "skipped"
+
+
+class Trust(StrEnum):
+    """How a result was obtained, weakest first. Never upgraded silently."""
+
+    STATIC = "static"
+    INTERPRETED = "interpreted"
+    MEASURED_CPU = "measured-cpu"
+    MEASURED_GPU = "measured-gpu"
+
+
+class Effect(StrEnum):
+    """What the profile stage says about the candidate against its baseline.
+
+    The first three are times; the rest are exact counts (bytes, operations, instructions,
+    resources) from an interpreter or a compiler and never speak of time.
+    """
+
+    SLOWER = "slower"
+    NEUTRAL = "neutral"
+    FASTER = "faster"
+    MORE_WORK = "more-work"
+    SAME_WORK = "same-work"
+    LESS_WORK = "less-work"
+    MIXED_WORK = "mixed-work"
+
+
+STAGES = ("static", "compile", "correctness", "profile")
+
+
+@dataclass(frozen=True)
+class FailingCase:
+    """The smallest input on which a kernel went wrong."""
+
+    size: str  # name of the workload size, e.g. "ragged"
+    dims: dict[str, int]
+    seed: int
+    output: str  # which output buffer
+    index: tuple[int, ...]
+    got: float | str  # "nan", "inf", "poison" where no number fits
+    expected: float | str
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """One latency or its ratio. Times are in milliseconds; ``timer`` names the clock and is never mixed."""
+
+    candidate_ms: float
+    baseline_ms: float
+    ratio: float  # candidate / baseline: above 1 the candidate is slower
+    low: float  # 95 % interval of the ratio
+    high: float
+    noise: float  # half-width of the A/A ratio in the same session
+    timer: str  # e.g. "clock_monotonic", "cuda-event", "cupti"
+    rounds: int
+    size: str
+    floor_ms: float | None = None
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Exact, deterministic quantities of one kernel at one size, e.g. ``{"bytes_loaded": 131072}``."""
+
+    size: str
+    values: dict[str, int]
+
+
+@dataclass(frozen=True)
+class StageResult:
+    """The typed record of one stage."""
+
+    stage: str
+    verdict: Verdict
+    reason: str  # machine-readable code, e.g. "ok", "mismatch", "out_of_bounds", "shared_memory"
+    summary: str  # one sentence for a person, with the number that decided
+    seconds: float = 0.0
+    numbers: dict[str, float] = field(default_factory=dict)
+    case: FailingCase | None = None
+    log: str = ""
+    effect: Effect | None = None  # profile only
+    measurement: Measurement | None = None  # profile only
+    counts: Counts | None = None
+    baseline_counts: Counts | None = None
+
+
+@dataclass(frozen=True)
+class Report:
+    """Everything a gate found out about one kernel, for one workload, on one platform, under one policy."""
+
+    kernel: str
+    workload: str
+    platform: str
+    policy: str
+    trust: Trust
+    stages: tuple[StageResult, ...]
+    baseline: str | None = None  # hash of the kernel it was profiled against
+    seeds: tuple[int, ...] = ()
+    environment: dict[str, str] = field(default_factory=dict)
+    layers: dict[str, bool] = field(default_factory=dict)  # safety layers that held
+    finished: str = ""  # UTC, ISO 8601
+
+    def stage(self, name: str) -> StageResult | None:
+        """The record of the named stage, or None when the gate stopped before it."""
+        return next((s for s in self.stages if s.stage == name), None)
+
+    @property
+    def verdict(self) -> Verdict:
+        """The verdict that decides acceptance: the first stage that did not pass, profile aside.
+
+        A noisy or skipped profile does not turn a correct kernel into a failure.
+        """
+        for result in self.stages:
+            if result.stage != "profile" and result.verdict is not Verdict.PASS:
+                return result.verdict
+        complete = self.stage("correctness") is not None
+        return Verdict.PASS if complete else Verdict.SKIPPED
+
+    @property
+    def effect(self) -> Effect | None:
+        profile = self.stage("profile")
+        return profile.effect if profile else None
+
+    @property
+    def why(self) -> str:
+        """One sentence: the summary of the stage that decided."""
+        for result in self.stages:
+            if result.stage != "profile" and result.verdict is not Verdict.PASS:
+                return result.summary
+        return self.stages[-1].summary if self.stages else "nothing was gated"

@@ -1,0 +1,27 @@
+"""A proposed simplification, whoever proposes it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from klineage.kernel import Feature
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One backward step that might be taken from a kernel.
+
+    ``source`` is the whole new file. ``settings`` are the instance's own numbers that the removed
+    mechanism was configured with (``num_stages=4``): an example configuration, never a precondition.
+    """
+
+    action: str
+    locus: str
+    title: str  # imperative, at most 60 characters: "Remove software pipelining"
+    rationale: str
+    source: bytes = field(repr=False)
+    removes: tuple[Feature, ...] = ()
+    settings: dict[str, str] = field(default_factory=dict)
+    preconditions: tuple[str, ...] = ()
+    config: tuple[tuple[str, int], ...] | None = None  # None: the pinned configuration is unchanged
+    proposer: str = "rules"  # "rules:<rule name>", "person", "model:<id>"
