@@ -1,0 +1,235 @@
+"""Every action of the app, once: keys, palette, footer, help, docs and command-line verbs are read from here.
+
+Importing this module needs no Textual, so that the command line can read its verbs from it.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from klineage.errors import KlineageError
+
+from klineage_tui.keys import normal_keys, shown_keys, split_keys
+
+if TYPE_CHECKING:
+    from textual.binding import Binding
+
+Preset = Literal["default", "vim"]
+PRESETS: tuple[Preset, ...] = ("default", "vim")
+
+# The first three are screens whose actions run through ``verb(id)``, which can say why one is disabled.
+# "view" is any list of lines; "editor" and "dialog" are screens on top of a place.
+PLACES: dict[str, str] = {
+    "app": "Everywhere",
+    "lineages": "Lineages",
+    "induce": "Induce",
+    "history": "History",
+    "view": "Moving in lists, code and diffs",
+    "editor": "Editing a kernel in the app",
+    "dialog": "Questions",
+}
+_WITH_REASON = ("app", "lineages", "induce", "history")
+
+
+@dataclass(frozen=True)
+class Action:
+    """One thing a person can do.
+
+    key, vim: Textual key names, comma-separated; an empty ``vim`` means the default keys.
+    footer:   position in the footer of its places, lowest first; None keeps it out.
+    verb:     the command of the same meaning on the command line, if there is one.
+    """
+
+    id: str
+    title: str
+    description: str
+    key: str
+    places: tuple[str, ...]
+    vim: str = ""
+    footer: int | None = None
+    verb: str = ""
+
+    def keys(self, preset: Preset) -> str:
+        return (self.vim or self.key) if preset == "vim" else self.key
+
+
+def _a(
+    id: str,
+    title: str,
+    keys: str,
+    places: str,
+    description: str,
+    footer: int | None = None,
+    *,
+    vim: str = "",
+    verb: str = "",
+) -> Action:
+    default, vim = normal_keys(keys), normal_keys(vim)
+    return Action(id, title, description, default, tuple(places.split()), vim, footer, verb)
+
+
+# fmt: off
+ACTIONS: tuple[Action, ...] = (
+    # Everywhere
+    _a("induce", "Induce", "1", "app", "Go to Induce: proposals, their diffs and gates"),
+    _a("history", "History", "2", "app", "Go to History: steps, comparisons, blame", verb="log"),
+    _a("lineages", "Lineages", "o", "app", "Open another lineage of this workspace"),
+    _a("next-pane", "Next pane", "tab", "app", "Focus the next pane, or the next tab when narrow"),
+    _a("previous-pane", "Previous pane", "shift+tab", "app", "Focus the previous pane or tab"),
+    _a("theme", "Theme", "t", "app", "Switch to the next theme; the choice is remembered"),
+    _a("layout", "Unified or split", "d", "app", "Show diffs in one column or side by side"),
+    _a("palette", "Commands", "ctrl+p", "app", "Search every command", vim="ctrl+p,colon"),
+    _a("help", "help", "question_mark", "app", "Show every key of this place", footer=90),
+    _a("quit", "Quit", "q", "app", "Leave; everything is already saved"),
+    # Induce
+    _a("cancel", "cancel", "escape", "induce", "Stop the running gate or seal", footer=0),
+    _a("accept", "accept", "a", "induce", "Commit this gated proposal as a step", 1, verb="accept"),
+    _a("reject", "reject", "x", "induce", "Keep it as a rejected attempt, with a reason", 2, verb="reject"),
+    _a("edit", "edit", "e", "induce", "Edit this proposal here; the draft is saved as you type", 3),
+    _a("editor", "editor", "E", "induce", "Edit this proposal in $EDITOR, at the changed line", 4),
+    _a("gate", "gate", "g", "induce", "Check it: static, compile, correctness, profile", 5, verb="gate"),
+    _a("skip", "skip", "s", "induce", "Leave this proposal for later and go to the next", 6),
+    _a("undo", "undo", "u", "induce history", "Take back the last decision", 7, verb="undo"),
+    _a("redo", "redo", "ctrl+r,U", "induce history", "Bring back the decision that was undone", verb="redo"),
+    _a("next-pending", "next pending", "n", "induce", "Go to the next undecided proposal", 8),
+    _a("next-proposal", "Next proposal", "]", "induce", "Show the next proposal", verb="propose"),
+    _a("previous-proposal", "Previous proposal", "[", "induce", "Show the previous proposal"),
+    _a("seal", "seal", "S", "induce", "End the walk: derive and check the forward lineage", 9, verb="seal"),
+    # History
+    _a("compare-from", "mark", "m", "history", "Mark this state as the one to compare with", 1, verb="diff"),
+    _a("blame", "blame", "b", "history", "Show which optimization wrote each line", 2, verb="blame"),
+    _a("waterfall", "waterfall", "w", "history", "Show the latency of each step as bars", 3),
+    _a("direction", "direction", "f", "history", "Switch between the walk and the sealed lineage", 4),
+    _a("git-commands", "git", "c", "history", "Show the plain git commands for what is on screen", 5),
+    # Lists, code and diffs
+    _a("line-down", "Down", "down", "view", "One line down", vim="down,j"),
+    _a("line-up", "Up", "up", "view", "One line up", vim="up,k"),
+    _a("scroll-left", "Left", "left", "view", "Scroll to the left", vim="left,h"),
+    _a("scroll-right", "Right", "right", "view", "Scroll to the right", vim="right,l"),
+    _a("page-down", "Page down", "pagedown,space", "view", "One page down", vim="pagedown,space,ctrl+f"),
+    _a("page-up", "Page up", "pageup", "view", "One page up", vim="pageup,ctrl+b"),
+    _a("to-top", "Top", "home", "view", "First line"),
+    _a("to-end", "End", "end", "view", "Last line", vim="end,G"),
+    _a("next-hunk", "Next change", "}", "view", "Next changed block", vim="},J"),
+    _a("previous-hunk", "Previous change", "{", "view", "Previous changed block", vim="{,K"),
+    _a("open", "Open", "enter", "view", "Open or select what the cursor is on"),
+    # The editor in the app
+    _a("editor-done", "done", "ctrl+s", "editor", "Take these bytes as the proposal and go back", 1),
+    _a("editor-leave", "leave", "escape", "editor", "Go back; the draft is kept and offered again", 2),
+    _a("editor-discard", "discard", "ctrl+d", "editor", "Throw the draft away, after a question", 3),
+    # Questions
+    _a("dialog-confirm", "confirm", "enter", "dialog", "Answer yes, or send what is typed", 1),
+    _a("dialog-cancel", "cancel", "escape", "dialog", "Go back; nothing happens", 2),
+)
+# fmt: on
+
+BY_ID: dict[str, Action] = {action.id: action for action in ACTIONS}
+VERBS: dict[str, Action] = {action.verb: action for action in ACTIONS if action.verb}
+
+
+def actions_of(place: str) -> tuple[Action, ...]:
+    """The actions of one place, in the order of the registry. Raises KeyError for an unknown place."""
+    PLACES[place]
+    return tuple(action for action in ACTIONS if place in action.places)
+
+
+def keymap(preset: Preset = "default", overrides: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Action id -> comma-separated Textual keys, after the preset and the person's overrides.
+
+    Raises KlineageError when an override names no action, is empty, or leaves one key with two meanings.
+    """
+    keys = {action.id: action.keys(preset) for action in ACTIONS}
+    for id, wanted in (overrides or {}).items():
+        if id not in keys:
+            raise KlineageError(f"keys: there is no action '{id}'; docs/keys.md lists them all")
+        keys[id] = normal_keys(wanted)
+        if not all(split_keys(keys[id])):
+            raise KlineageError(f"keys: '{id}' needs at least one key, not {wanted!r}")
+    _refuse_conflicts(keys)
+    return keys
+
+
+def bindings_for(
+    place: str, preset: Preset = "default", overrides: Mapping[str, str] | None = None
+) -> list[Binding]:
+    """The Textual bindings of a place, each with the action's id so that a keymap can move it.
+
+    Screens get ``verb('<id>')`` and answer it (see ``screens.place``); views, editors and dialogs get
+    the id itself with underscores, e.g. ``action_line_down``.
+    """
+    from textual.binding import Binding
+
+    keys = keymap(preset, overrides)
+    return [
+        Binding(
+            keys[action.id],
+            f"verb('{action.id}')" if place in _WITH_REASON else action.id.replace("-", "_"),
+            action.title,
+            show=action.footer is not None,
+            tooltip=action.description,
+            id=action.id,
+            priority=action.id in ("next-pane", "previous-pane"),
+        )
+        for action in actions_of(place)
+    ]
+
+
+def _refuse_conflicts(keys: Mapping[str, str]) -> None:
+    """A key has one meaning on each screen: its own actions, the app's, and those of its views."""
+    for screen in ("lineages", "induce", "history"):
+        _refuse_within(keys, (screen, "app", "view"))
+    _refuse_within(keys, ("editor",))
+    _refuse_within(keys, ("dialog",))
+
+
+def _refuse_within(keys: Mapping[str, str], places: tuple[str, ...]) -> None:
+    meaning: dict[str, str] = {}
+    for action in ACTIONS:
+        if not set(places) & set(action.places):
+            continue
+        for key in split_keys(keys[action.id]):
+            other = meaning.setdefault(key, action.id)
+            if other != action.id:
+                where = PLACES[places[0]]
+                raise KlineageError(
+                    f"keys: '{shown_keys(key)}' would mean both '{other}' and '{action.id}' in {where}; "
+                    "give one of them another key"
+                )
+
+
+def key_sheet() -> str:
+    """docs/keys.md, whole."""
+    lines = [
+        "# Keys",
+        "",
+        "Generated by `python -m klineage_tui.actions`; change `klineage_tui/actions.py` instead.",
+        "",
+        'Choose a preset with `keys = "vim"` in the configuration file, and move any action by its id',
+        'under `[overrides]`, e.g. `accept = "y"`. A key with two meanings is refused at the start.',
+    ]
+    for place, heading in PLACES.items():
+        lines += [
+            "",
+            f"## {heading}",
+            "",
+            "| action | default | vim | what it does | command |",
+            "|---|---|---|---|---|",
+        ]
+        for action in actions_of(place):
+            command = f"`klineage {action.verb}`" if action.verb else ""
+            lines.append(
+                f"| `{action.id}` | {_cell(action.key)} | {_cell(action.keys('vim'))} "
+                f"| {action.description} | {command} |"
+            )
+    return "\n".join(lines) + "\n"
+
+
+def _cell(keys: str) -> str:
+    return " ".join(f"`{shown_keys(key)}`" for key in split_keys(keys)).replace("|", "\\|")
+
+
+if __name__ == "__main__":
+    sys.stdout.write(key_sheet())
