@@ -1,0 +1,16 @@
+"""Walking an expert kernel backward: the one interface that the app and the command line act through."""
+
+from klineage.walk.automatic import WalkLimits, WalkOutcome, walk_automatically
+from klineage.walk.opening import demo, new_lineage, open_workspace
+from klineage.walk.session import Walk, WalkState
+
+__all__ = [
+    "Walk",
+    "WalkLimits",
+    "WalkOutcome",
+    "WalkState",
+    "demo",
+    "new_lineage",
+    "open_workspace",
+    "walk_automatically",
+]

@@ -1,0 +1,127 @@
+"""Opening workspaces, starting lineages, and the demonstration workspace."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from klineage.errors import KlineageError
+from klineage.kernel import Kernel
+from klineage.lineage import META_FILE, Meta, Workspace
+from klineage.resources import shipped
+from klineage.walk.reading import read_kernel
+from klineage.workload import WORKLOAD_FILE, Workload
+from klineage.workload import load as load_workload
+
+DEFAULT_PLATFORM = {"triton": "nvidia-sm90", "c": "cpu"}
+
+
+@dataclass(frozen=True)
+class Expert:
+    """One shipped expert kernel."""
+
+    workload: str
+    surface: str
+    path: Path
+
+    @property
+    def id(self) -> str:
+        return f"{self.workload}-{self.surface}"
+
+
+def experts() -> tuple[Expert, ...]:
+    """Every shipped expert kernel, in the order of workload and surface."""
+    root = shipped("experts")
+    found = sorted([*root.glob("*/triton/kernel.py"), *root.glob("*/c/kernel.c")])
+    return tuple(Expert(path.parent.parent.name, path.parent.name, path) for path in found)
+
+
+def open_workspace(path: Path, *, create: bool = False) -> Workspace:
+    """The workspace at ``path``: any git repository. With ``create``, one is made where there is none."""
+    return Workspace.create(path) if create else Workspace.open(path)
+
+
+def new_lineage(
+    workspace: Workspace,
+    kernel_path: Path,
+    workload: str | Path,
+    *,
+    surface: str | None = None,
+    platform: str | None = None,
+    entry: str | None = None,
+    lineage_id: str | None = None,
+) -> str:
+    """Start a lineage from an expert kernel; returns its id.
+
+    The kernel is read, never run. Raises KlineageError for an unreadable kernel, an unknown
+    workload, an unknown platform, or a kernel whose shape the static checks refuse.
+    """
+    from klineage.platform import parse as parse_platform
+
+    spec = load_workload(workload)
+    kernel = read_kernel(kernel_path, spec, surface=surface, entry=entry)
+    target = platform or DEFAULT_PLATFORM[kernel.surface]
+    parse_platform(target)
+    _refuse_broken(kernel, spec, kernel_path)
+    kernel = _pinned(kernel)
+    taken = {summary.id for summary in workspace.lineages()}
+    name = _free_id(lineage_id or f"{spec.name}-{kernel.surface}", taken)
+    meta = Meta(
+        id=name,
+        title=f"{spec.name} - {kernel.surface} - {target}",
+        surface=kernel.surface,
+        platform=target,
+        workload=spec.name,
+        filename=kernel.filename,
+        entry=kernel.entry,
+        config=kernel.config,
+        flags=kernel.flags,
+    )
+    files = {kernel.filename: kernel.source, WORKLOAD_FILE: spec.source, META_FILE: meta.to_json()}
+    workspace.new(meta, files, kernel=kernel.hash)
+    return name
+
+
+def demo(path: Path) -> tuple[str, ...]:
+    """A workspace at ``path`` with a lineage for every shipped expert; those that exist already stay as they are."""
+    workspace = Workspace.create(path)
+    try:
+        present = {summary.id for summary in workspace.lineages()}
+        for expert in experts():
+            if expert.id not in present:
+                new_lineage(workspace, expert.path, expert.workload)
+        return tuple(expert.id for expert in experts())
+    finally:
+        workspace.close()
+
+
+def _refuse_broken(kernel: Kernel, workload: Workload, path: Path) -> None:
+    from klineage.surface import check
+
+    problems = check(kernel, workload)
+    if problems:
+        first = problems[0]
+        where = f"{path}:{first.line}" if first.line else str(path)
+        more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+        raise KlineageError(f"{where}: {first.message}{more}")
+
+
+def _pinned(kernel: Kernel) -> Kernel:
+    """Pin the first autotune configuration, where there is one, so that every gate runs the same code."""
+    from klineage.surface import autotune_configs
+
+    configs = autotune_configs(kernel)
+    return replace(kernel, config=configs[0]) if configs else kernel
+
+
+def _free_id(wanted: str, taken: set[str]) -> str:
+    slug = re.sub(r"[^a-z0-9_-]+", "-", wanted.lower()).strip("-")
+    if not slug:
+        raise KlineageError(f"{wanted!r} cannot be a lineage's id; use letters, digits, - and _")
+    if slug not in taken:
+        return slug
+    number = 2
+    while f"{slug}-{number}" in taken:
+        number += 1
+    return f"{slug}-{number}"

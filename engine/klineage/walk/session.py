@@ -1,0 +1,235 @@
+"""One lineage being walked: what state it is in, and the decisions that a person can take on it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from klineage.errors import KlineageError
+from klineage.gate import GateEvent, GateRequest, Report, Verdict, gate, report_from_json, report_to_json
+from klineage.kernel import Feature, Kernel
+from klineage.lineage import Draft, Meta, Step, StepRecord, Workspace
+from klineage.proposer import Candidate
+from klineage.walk import forward, records
+from klineage.walk.snapshot import files_with, kernel_from, workload_from
+
+if TYPE_CHECKING:
+    from klineage.workload import Workload
+
+OnEvent = Callable[[GateEvent], None]
+
+
+@dataclass(frozen=True)
+class WalkState:
+    """A consistent picture of a walk, read from git in one go."""
+
+    meta: Meta
+    steps: tuple[Step, ...]  # the expert first, the simplest state last
+    rejected: tuple[Step, ...]
+    kernel: Kernel  # at the head
+    features: tuple[Feature, ...]  # that the detectors see at the head
+    sealed: bool
+    can_undo: str  # what undo would take back; empty when nothing can be undone
+    can_redo: str
+
+    @property
+    def head(self) -> Step:
+        return self.steps[-1]
+
+    def kernel_of(self, candidate: Candidate) -> Kernel:
+        """The kernel that accepting ``candidate`` would make the new head."""
+        config = self.kernel.config if candidate.config is None else candidate.config
+        return replace(self.kernel, source=candidate.source, config=config)
+
+    def rejection_of(self, candidate: Candidate) -> Step | None:
+        """The rejection of exactly this candidate on this head, if there was one."""
+        wanted = self.kernel_of(candidate).hash
+        tried = (s for s in self.rejected if s.parent == self.head.commit)
+        return next((s for s in tried if s.kernel == wanted), None)
+
+
+class Walk:
+    """The decisions on one lineage. Every method is synchronous and may be called from any thread.
+
+    Nothing is cached between calls but immutable objects: git is the memory, so that two processes
+    may look at one lineage. A decision taken on an outdated head raises KlineageError.
+    """
+
+    def __init__(self, workspace: Workspace, lineage_id: str) -> None:
+        self.workspace = workspace
+        self.id = lineage_id
+        self._deciding = threading.Lock()
+        self._kernels: dict[str, Kernel] = {}
+        self._workload: Workload | None = None
+
+    # -- reading ------------------------------------------------------------------------------
+
+    def state(self) -> WalkState:
+        """What the walk looks like now. Raises KlineageError when there is no such lineage."""
+        from klineage.proposer import rules
+
+        steps = tuple(self.workspace.history(self.id))
+        kernel = self.kernel_at(steps[-1].commit)
+        undo, redo = self.workspace.undoable(self.id)
+        return WalkState(
+            meta=self.workspace.meta(self.id),
+            steps=steps,
+            rejected=tuple(self.workspace.rejected(self.id)),
+            kernel=kernel,
+            features=tuple(rules.features(kernel)),
+            sealed=self.workspace.is_sealed(self.id),
+            can_undo=undo,
+            can_redo=redo,
+        )
+
+    def kernel_at(self, commit: str) -> Kernel:
+        """The kernel of any state: a step of the walk or of the sealed lineage, or a rejected attempt."""
+        if commit not in self._kernels:
+            self._kernels[commit] = kernel_from(self.workspace.read(commit), commit)
+        return self._kernels[commit]
+
+    def reports(self, commit: str) -> tuple[Report, ...]:
+        """The gate reports noted on a state, oldest first."""
+        return tuple(report_from_json(text) for text in self.workspace.reports(commit))
+
+    def forward(self) -> tuple[Step, ...]:
+        """The sealed lineage, naive first; empty while the walk is not sealed."""
+        return tuple(self.workspace.lineage(self.id))
+
+    @property
+    def workload(self) -> Workload:
+        """The workload that this lineage carries with it, never the one that happens to be on disk now."""
+        if self._workload is None:
+            root = self.workspace.history(self.id)[0]
+            self._workload = workload_from(self.workspace.read(root.commit), root.commit)
+        return self._workload
+
+    # -- proposing and gating -----------------------------------------------------------------
+
+    def candidates(self) -> tuple[Candidate, ...]:
+        """Simplifications of the head that rules propose, those rejected here before coming last."""
+        from klineage.proposer import rules
+
+        state = self.state()
+        return tuple(sorted(rules.propose(state.kernel), key=lambda c: state.rejection_of(c) is not None))
+
+    def edited(self, source: bytes, *, title: str = "", base: Candidate | None = None) -> Candidate:
+        """A person's own simplification of the head, or their edit of a proposal.
+
+        What it removes is what the detectors no longer see. Raises KlineageError when the bytes
+        are those of the head, since that is no step.
+        """
+        from klineage.proposer import rules
+
+        head = self.kernel_at(self.workspace.history(self.id)[-1].commit)
+        if source == head.source:
+            raise KlineageError("the edited kernel is the same as the current one; change something first")
+        after = set(rules.features(replace(head, source=source)))
+        removed = tuple(f for f in rules.features(head) if f not in after)
+        if base is not None:
+            return replace(base, source=source, removes=removed, proposer="person", title=title or base.title)
+        names = ", ".join(sorted({f.name for f in removed}))
+        return Candidate(
+            action="+".join(sorted({f.name for f in removed})) or "edit",
+            locus=removed[0].locus if removed else f"{head.filename}::{head.entry}",
+            title=title or (f"Remove {names}" if names else "Edit by hand"),
+            rationale="Edited by hand.",
+            source=source,
+            removes=removed,
+            proposer="person",
+        )
+
+    def gate(
+        self,
+        candidate: Candidate,
+        on_event: OnEvent | None = None,
+        cancel: threading.Event | None = None,
+        *,
+        fresh: bool = False,
+    ) -> Report:
+        """Judge a candidate against the head. Blocks; progress arrives through ``on_event``."""
+        meta = self.workspace.meta(self.id)
+        head = self.kernel_at(self.workspace.history(self.id)[-1].commit)
+        request = GateRequest(self.kernel_of(candidate), self.workload, meta.platform, baseline=head)
+        return gate(request, on_event, cancel, fresh=fresh)
+
+    def gate_commit(
+        self, commit: str, on_event: OnEvent | None = None, cancel: threading.Event | None = None
+    ) -> Report:
+        """Judge a recorded state by itself and note the report on it."""
+        meta = self.workspace.meta(self.id)
+        report = gate(GateRequest(self.kernel_at(commit), self.workload, meta.platform), on_event, cancel)
+        self.workspace.add_report(commit, report_to_json(report))
+        return report
+
+    # -- deciding -----------------------------------------------------------------------------
+
+    def accept(self, candidate: Candidate, report: Report, *, why: str = "", edited: bool = False) -> Step:
+        """Make a gated candidate the new head.
+
+        Raises KlineageError when the report is of other bytes, or did not pass.
+        """
+        with self._deciding:
+            head = self.workspace.history(self.id)[-1]
+            kernel = self.kernel_of(candidate)
+            if report.kernel != kernel.hash:
+                raise KlineageError("this gate result belongs to other bytes; gate the kernel again, then accept")
+            if report.baseline != head.kernel:
+                raise KlineageError("this gate result was taken on another step; gate the kernel again, then accept")
+            if report.verdict is not Verdict.PASS:
+                raise KlineageError(f"the gate did not pass ({report.why}); edit the kernel or reject it")
+            decision = "edited" if edited or candidate.proposer == "person" else "accepted"
+            record = records.of_step(candidate, report, decision=decision, why=why)
+            files = self._files(head.commit, kernel)
+            return self.workspace.accept(
+                self.id, record, files, report_to_json(report), expected_head=head.commit
+            )
+
+    def reject(self, candidate: Candidate, report: Report | None, *, why: str) -> Step:
+        """Keep an attempt as evidence, on the state it was tried on. ``why`` may not be empty."""
+        if not why.strip():
+            raise KlineageError("a rejection needs a reason: say in a few words what was wrong")
+        with self._deciding:
+            head = self.workspace.history(self.id)[-1]
+            kernel = self.kernel_of(candidate)
+            usable = report if report is not None and report.kernel == kernel.hash else None
+            record = records.of_step(
+                candidate, usable, decision="rejected", why=why, kernel=kernel.hash, platform=self.workspace.meta(self.id).platform
+            )
+            text = report_to_json(usable) if usable else None
+            return self.workspace.reject(self.id, record, self._files(head.commit, kernel), text, on=head.commit)
+
+    def undo(self) -> str:
+        """Take the last decision back; returns what it was. Raises KlineageError when there is none."""
+        with self._deciding:
+            return self.workspace.undo(self.id)
+
+    def redo(self) -> str:
+        """Take the last undone decision again; returns what it was."""
+        with self._deciding:
+            return self.workspace.redo(self.id)
+
+    def seal(
+        self, on_event: Callable[[str], None] | None = None, cancel: threading.Event | None = None
+    ) -> tuple[Step, ...]:
+        """Write the forward lineage, naive first, each transition derived and gated again."""
+        with self._deciding:
+            return forward.seal(self, on_event, cancel)
+
+    # -- drafts -------------------------------------------------------------------------------
+
+    def save_draft(self, source: bytes, title: str) -> None:
+        """Keep unfinished text; it is on disk when this returns."""
+        self.workspace.save_draft(self.id, title, source)
+
+    def draft(self) -> Draft | None:
+        """The unfinished text of this lineage, if any."""
+        return self.workspace.load_draft(self.id)
+
+    def clear_draft(self) -> None:
+        self.workspace.clear_draft(self.id)
+
+    def _files(self, commit: str, kernel: Kernel) -> dict[str, bytes]:
+        return files_with(self.workspace.read(commit), kernel)
