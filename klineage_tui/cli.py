@@ -1,0 +1,98 @@
+"""The `klineage` command: the app, and every verb of the app without it.
+
+Only the standard library is imported here; a verb imports what it needs when it runs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from klineage import __version__
+from klineage.errors import KlineageError
+
+#: verb -> (module in klineage_tui.commands, one line of help). The order is that of `--help`.
+VERBS: dict[str, tuple[str, str]] = {
+    "demo": ("start", "open the app on a workspace made from the shipped experts"),
+    "new": ("start", "start a lineage from an expert kernel"),
+    "list": ("read", "list the lineages of the workspace"),
+    "propose": ("walking", "list the simplifications that rules offer for the current state"),
+    "gate": ("gating", "judge a kernel: static, compile, correctness, profile"),
+    "walk": ("walking", "walk backward by itself, accepting what passes the gate"),
+    "accept": ("walking", "gate a proposal (or a file of yours) and make it the next step"),
+    "reject": ("walking", "keep a proposal as a rejected attempt, with the reason"),
+    "undo": ("walking", "take the last decision back"),
+    "redo": ("walking", "take the last undone decision again"),
+    "seal": ("walking", "end the walk: derive, check and write the forward lineage"),
+    "log": ("read", "list the steps of a lineage"),
+    "show": ("read", "show one step: its metadata, gate reports and kernel"),
+    "diff": ("read", "compare the kernels of two steps"),
+    "blame": ("read", "say which optimization wrote each line of the expert"),
+    "bundle": ("bundles", "carry a lineage in one file: create, open"),
+    "doctor": ("health", "what this machine can gate, and how to get what is missing"),
+}
+
+_DESCRIPTION = "Walk an expert kernel backward, one gated simplification at a time, and keep what it teaches."
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command line. Returns the exit code: 0 only on success, 1 for a refusal, 2 for a wrong call."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    try:
+        return _run(words)
+    except KlineageError as error:
+        from klineage_tui.text.sanitize import sanitize
+
+        print(f"klineage: {sanitize(str(error))}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        # The reader (head, less) has gone; Python would complain again while closing stdout.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+def _run(words: list[str]) -> int:
+    if words and words[0] in VERBS:
+        verb, rest = words[0], words[1:]
+        parser = argparse.ArgumentParser(prog=f"klineage {verb}", description=VERBS[verb][1])
+        module = importlib.import_module(f"klineage_tui.commands.{VERBS[verb][0]}")
+        run = module.COMMANDS[verb](parser)
+        return int(run(parser.parse_args(rest)))
+    return _open_app(words)
+
+
+def _open_app(words: list[str]) -> int:
+    width = max(len(verb) for verb in VERBS)
+    parser = argparse.ArgumentParser(
+        prog="klineage",
+        description=_DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        usage="klineage [WORKSPACE] [--lineage ID] | klineage VERB ...",
+        epilog="verbs (klineage VERB --help for each):\n"
+        + "\n".join(f"  {verb:<{width}}  {help}" for verb, (_, help) in VERBS.items()),
+    )
+    parser.add_argument("workspace", nargs="?", type=Path, help="a git repository with lineages (default: here)")
+    parser.add_argument("--lineage", metavar="ID", help="open this lineage")
+    parser.add_argument("--version", action="version", version=f"klineage {__version__}")
+    arguments = parser.parse_args(words)
+    workspace: Path = arguments.workspace or default_workspace()
+    if arguments.workspace and not workspace.exists() and workspace.parent == Path():
+        raise KlineageError(f"there is no command or folder named {str(workspace)!r}; klineage --help lists the commands")
+    from klineage_tui.app import run
+
+    return run(workspace, arguments.lineage)
+
+
+def default_workspace() -> Path:
+    """`KLINEAGE_WORKSPACE`, or the current folder."""
+    return Path(os.environ.get("KLINEAGE_WORKSPACE") or ".")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

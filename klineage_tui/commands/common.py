@@ -1,0 +1,93 @@
+"""What every verb shares: the workspace option, JSON output, clean text output."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from klineage_tui.cli import default_workspace
+from klineage_tui.text.sanitize import sanitize
+
+if TYPE_CHECKING:
+    from klineage.lineage import Step, Workspace
+    from klineage.walk import Walk
+
+Run = Callable[[argparse.Namespace], int]
+Command = Callable[[argparse.ArgumentParser], Run]
+
+
+def add_workspace(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "-w", "--workspace", type=Path, default=None, metavar="DIR",
+        help="the workspace (default: $KLINEAGE_WORKSPACE, or here)",
+    )  # fmt: skip
+
+
+def add_json(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="print JSON instead of text")
+
+
+def add_lineage(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("id", metavar="ID", help="the lineage; klineage list shows them")
+    add_workspace(parser)
+
+
+@contextmanager
+def opened_workspace(arguments: argparse.Namespace, *, create: bool = False) -> Iterator[Workspace]:
+    from klineage.walk import open_workspace
+
+    workspace = open_workspace(arguments.workspace or default_workspace(), create=create)
+    try:
+        yield workspace
+    finally:
+        workspace.close()
+
+
+@contextmanager
+def opened_walk(arguments: argparse.Namespace) -> Iterator[Walk]:
+    from klineage.walk import Walk
+
+    with opened_workspace(arguments) as workspace:
+        yield Walk(workspace, arguments.id)
+
+
+def say(text: str = "") -> None:
+    """Print text from anywhere: kernels, compilers and commits may hold anything, so it is made visible."""
+    print(sanitize(text))
+
+
+def print_json(value: Any) -> None:
+    """One JSON value on stdout; dataclasses, enums, bytes (as text) and times included."""
+    import msgspec
+
+    print(msgspec.json.format(msgspec.json.encode(value)).decode())
+
+
+def step_row(step: Step) -> dict[str, Any]:
+    """A step as the JSON object that every verb prints: stable snake_case keys."""
+    import msgspec
+
+    row: dict[str, Any] = msgspec.to_builtins(step)
+    return row
+
+
+def find_step(walk: Walk, name: str) -> Step:
+    """A step by number (0 is the expert), `K`-number of the sealed lineage, `x`-number of a rejected
+    attempt, or a prefix of its commit. Raises KlineageError listing what there is."""
+    from klineage.errors import KlineageError
+
+    state = walk.state()
+    forward = walk.forward()
+    named = {str(step.number): step for step in state.steps}
+    named |= {f"K{step.number}": step for step in forward}
+    named |= {f"x{number}": step for number, step in enumerate(state.rejected, start=1)}
+    if name in named:
+        return named[name]
+    everything = (*state.steps, *forward, *state.rejected)
+    matching = {s.commit: s for s in everything if len(name) >= 4 and s.commit.startswith(name.lower())}
+    if len(matching) == 1:
+        return next(iter(matching.values()))
+    raise KlineageError(f"{walk.id} has no step {name!r}; it has {', '.join(named)} (or a commit, at least 4 digits)")

@@ -1,0 +1,61 @@
+"""gate: judge any kernel file, with no lineage needed."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from klineage_tui.commands.common import Run, add_json, print_json, say
+
+if TYPE_CHECKING:
+    from klineage.kernel import Kernel
+    from klineage.workload import Workload
+
+
+def gate_command(parser: argparse.ArgumentParser) -> Run:
+    parser.add_argument("file", metavar="FILE", type=Path, help="the kernel")
+    parser.add_argument("--workload", required=True, metavar="W", help="a shipped workload's name, or a path to yours")
+    parser.add_argument("--against", metavar="FILE", type=Path, help="profile it against this kernel")
+    parser.add_argument("--surface", metavar="S", help="triton or c (default: from the file's name)")
+    parser.add_argument("--platform", metavar="P", help="default: nvidia-sm90 for triton, cpu for c")
+    parser.add_argument("--entry", metavar="NAME", help="the function to enter, when the file has several")
+    parser.add_argument("--fresh", action="store_true", help="ignore cached results")
+    add_json(parser)
+    return _gate
+
+
+def _gate(arguments: argparse.Namespace) -> int:
+    from klineage.gate import GateRequest, Verdict, gate
+    from klineage.walk.opening import DEFAULT_PLATFORM
+    from klineage.workload import load
+
+    workload = load(arguments.workload)
+    kernel = _kernel(arguments.file, workload, arguments)
+    against = _kernel(arguments.against, workload, arguments) if arguments.against else None
+    platform = arguments.platform or DEFAULT_PLATFORM[kernel.surface]
+    report = gate(GateRequest(kernel, workload, platform, baseline=against), fresh=arguments.fresh)
+    if arguments.json:
+        print_json({**_builtins(report), "verdict": report.verdict, "why": report.why})
+    else:
+        from klineage_tui.presentation.gate import gate_lines
+
+        for line in gate_lines(report):
+            say(line)
+    return 0 if report.verdict is Verdict.PASS else 1
+
+
+def _kernel(path: Path, workload: Workload, arguments: argparse.Namespace) -> Kernel:
+    from klineage.walk.reading import read_kernel
+
+    return read_kernel(path, workload, surface=arguments.surface, entry=arguments.entry)
+
+
+def _builtins(report: object) -> dict[str, object]:
+    import msgspec
+
+    row: dict[str, object] = msgspec.to_builtins(report)
+    return row
+
+
+COMMANDS = {"gate": gate_command}
