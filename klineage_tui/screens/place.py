@@ -1,4 +1,4 @@
-"""What every place shares: one road from a key, the palette or the footer to a verb, with a reason when it is closed."""
+"""What every place shares: one road from key, palette and footer to a verb, or to why it is closed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from klineage_tui.actions import BY_ID
 
 
 class Place(Screen[None]):
-    """A screen whose actions come from the registry: ``verb(id)`` runs ``do_<id>`` unless ``why_not`` objects.
+    """A screen whose actions come from the registry: ``verb(id)`` runs ``do_<id>``, or says why not.
 
     Subclasses set ``PLACE`` (a key of ``actions.PLACES``) and ``BINDINGS = bindings_for(PLACE)``.
     """
