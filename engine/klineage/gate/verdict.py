@@ -61,17 +61,21 @@ class FailingCase:
 
 @dataclass(frozen=True)
 class Measurement:
-    """One latency or its ratio. Times are in milliseconds; ``timer`` names the clock and is never mixed."""
+    """One latency and, against a baseline, its ratio. Times are in milliseconds.
+
+    ``timer`` names the clock; numbers of different clocks are never compared. Without a baseline
+    (a kernel measured alone) every field about a ratio is None: a kernel has none against itself.
+    """
 
     candidate_ms: float
-    baseline_ms: float
-    ratio: float  # candidate / baseline: above 1 the candidate is slower
-    low: float  # 95 % interval of the ratio
-    high: float
-    noise: float  # half-width of the A/A ratio in the same session
     timer: str  # e.g. "clock_monotonic", "cuda-event", "cupti"
     rounds: int
     size: str
+    baseline_ms: float | None = None
+    ratio: float | None = None  # candidate / baseline: above 1 the candidate is slower
+    low: float | None = None  # 95 % interval of the ratio
+    high: float | None = None
+    noise: float | None = None  # half-width of the A/A ratio in the same session
     floor_ms: float | None = None
 
 
