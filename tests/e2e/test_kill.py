@@ -1,0 +1,91 @@
+"""A walk killed with SIGKILL at random moments resumes each time, with nothing lost."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+from conftest import KLINEAGE, git
+
+from klineage.walk import Walk, new_lineage, open_workspace
+
+KILLS = 100
+SEED = int(os.environ.get("KLINEAGE_TEST_SEED", "20261129"))
+EXPERT = Path(__file__).parents[2] / "experts" / "add_rmsnorm" / "c" / "kernel.c"
+
+
+def picture(path: Path, lineage: str) -> tuple[list[str], list[str]]:
+    """Accepted and rejected commits, as a fresh reader sees them."""
+    workspace = open_workspace(path)
+    try:
+        state = Walk(workspace, lineage).state()
+        return [step.commit for step in state.steps], [step.commit for step in state.rejected]
+    finally:
+        workspace.close()
+
+
+def start_walk(path: Path, lineage: str) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [*KLINEAGE, "walk", lineage, "-w", str(path)],
+        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True,
+    )  # fmt: skip
+
+
+def fresh_lineage(path: Path) -> str:
+    workspace = open_workspace(path, create=True)
+    try:
+        return new_lineage(workspace, EXPERT, "add_rmsnorm")
+    finally:
+        workspace.close()
+
+
+def test_a_killed_walk_resumes_with_nothing_lost(tmp_path: Path) -> None:
+    print(f"seed {SEED}")
+    moments = random.Random(SEED)
+    path = tmp_path / "workspace"
+    lineage = fresh_lineage(path)
+    killed = finished = 0
+    longest = 1.0
+    before: tuple[list[str], list[str]] = picture(path, lineage)
+    while killed < KILLS:
+        began = time.monotonic()
+        process = start_walk(path, lineage)
+        time.sleep(moments.uniform(0.0, longest))
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            killed += 1
+        _, errors = process.communicate(timeout=60)
+        assert process.returncode in (0, -signal.SIGKILL), errors.decode()
+        after = picture(path, lineage)
+        assert after[0][: len(before[0])] == before[0], f"kill {killed}: an accepted step was lost"
+        assert after[1][: len(before[1])] == before[1], f"kill {killed}: a rejected attempt was lost"
+        before = after
+        if process.returncode == 0:
+            finished += 1
+            longest = min(longest, time.monotonic() - began)
+            git(path, "fsck", "--strict", "--no-dangling")
+            lineage = fresh_lineage(path)
+            before = picture(path, lineage)
+    final = subprocess.run([*KLINEAGE, "walk", lineage, "-w", str(path)], capture_output=True, text=True, timeout=120)
+    assert final.returncode == 0, final.stderr
+    assert "simplest form" in final.stdout
+    git(path, "fsck", "--strict", "--no-dangling")
+    leftovers = processes_below(path)
+    assert not leftovers, f"killed walks left processes behind: {leftovers}"
+    print(f"{killed} kills, {finished} walks ran to the end in between")
+
+
+def processes_below(path: Path) -> list[Any]:
+    """Processes that still work on behalf of this workspace, after a moment to notice their parent's death."""
+    for _ in range(50):
+        listing = subprocess.run(["ps", "-eo", "pid,ppid,args"], capture_output=True, text=True, check=True).stdout
+        found = [line for line in listing.splitlines() if "klineage.worker" in line and " 1 " in line[:16]]
+        if not found:
+            return []
+        time.sleep(0.1)
+    return found

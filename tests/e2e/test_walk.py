@@ -1,0 +1,105 @@
+"""The main job from the command line: every shipped expert, from demo to a sealed lineage in plain git."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import git
+
+EXPERTS = {"gemm-triton": 5, "fmha-triton": 4, "add_rmsnorm-triton": 4, "gemm-c": 5, "add_rmsnorm-c": 4}
+TRAILERS = {
+    "Lineage-Id", "Lineage-Step", "Lineage-Direction", "Lineage-Action", "Lineage-Locus", "Lineage-Removes", "Lineage-Proposer",
+    "Lineage-Decision", "Lineage-Gate", "Lineage-Compile", "Lineage-Correctness", "Lineage-Profile", "Lineage-Trust",
+    "Lineage-Platform", "Lineage-Kernel", "Lineage-Schema",
+}  # fmt: skip
+
+Json = Callable[..., Any]
+Command = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture(scope="module")
+def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("demo") / "workspace"
+
+
+@pytest.mark.parametrize("lineage", EXPERTS)
+def test_every_expert_walks_to_a_sealed_lineage(lineage: str, workspace: Path, klineage_json: Json, klineage: Command) -> None:
+    assert lineage in {row["id"] for row in klineage_json("demo", workspace, "--no-app")}
+    walked = klineage_json("walk", lineage, "-w", workspace)
+    accepted = [step for step in walked["steps"] if step["decision"] == "accepted"]
+    assert walked["stopped"] == "simplest form"
+    assert len(accepted) >= EXPERTS[lineage], [step["subject"] for step in accepted]
+    assert klineage_json("propose", lineage, "-w", workspace) == []
+
+    sealed = klineage_json("seal", lineage, "-w", workspace)
+    log = klineage_json("log", lineage, "-w", workspace)
+    assert [step["commit"] for step in log] == [step["commit"] for step in sealed]
+    assert len(sealed) == len(accepted) + 1
+    assert [step["number"] for step in sealed] == list(range(len(sealed)))
+    for step in accepted:
+        assert step["removes"], f"{step['subject']} claims to remove nothing"
+        assert step["gate"].startswith("pass")
+    wanted = "measured-cpu" if lineage.endswith("-c") else "interpreted"
+    assert {step["trust"] for step in accepted} <= {wanted, "measured-gpu"}
+
+    check_trailers(workspace, f"walk/{lineage}", len(accepted))
+    expert = Path(__file__).parents[2] / "experts" / lineage.rpartition("-")[0] / lineage.rpartition("-")[2]
+    filename = "kernel.c" if lineage.endswith("-c") else "kernel.py"
+    last = subprocess.run(
+        ["git", "-C", workspace, "show", f"lineage/{lineage}:{filename}"], capture_output=True, check=True
+    ).stdout
+    assert last == (expert / filename).read_bytes(), "the sealed lineage ends in other bytes than the expert"
+    assert klineage("blame", lineage, "-w", workspace).stdout.count("\n") == last.count(b"\n")
+
+
+def check_trailers(workspace: Path, branch: str, steps: int) -> None:
+    commits = git(workspace, "rev-list", "--reverse", branch).split()
+    assert len(commits) == steps + 1
+    for number, commit in enumerate(commits):
+        message = git(workspace, "show", "-s", "--format=%B", commit)
+        parsed = subprocess.run(
+            ["git", "-C", workspace, "interpret-trailers", "--parse"], input=message, capture_output=True, text=True, check=True
+        ).stdout
+        keys = {line.partition(":")[0] for line in parsed.splitlines()}
+        values = dict(line.partition(": ")[::2] for line in parsed.splitlines())
+        assert values["Lineage-Step"] == str(number)
+        if number:
+            assert keys >= TRAILERS, TRAILERS - keys
+
+
+def test_a_bundle_carries_a_lineage(workspace: Path, tmp_path: Path, klineage_json: Json, klineage: Command) -> None:
+    klineage("demo", workspace, "--no-app")
+    klineage("walk", "add_rmsnorm-c", "-w", workspace, "--max-steps", "1")
+    klineage("bundle", "create", "add_rmsnorm-c", tmp_path / "one.bundle", "-w", workspace)
+    klineage("bundle", "open", tmp_path / "one.bundle", "-w", tmp_path / "elsewhere")
+    there = klineage_json("log", "add_rmsnorm-c", "--backward", "-w", tmp_path / "elsewhere")
+    assert there == klineage_json("log", "add_rmsnorm-c", "--backward", "-w", workspace)
+
+
+def test_decisions_by_hand(tmp_path: Path, klineage_json: Json, klineage: Command) -> None:
+    klineage("demo", tmp_path, "--no-app")
+    proposals = klineage_json("propose", "add_rmsnorm-c", "-w", tmp_path)
+    rejected = klineage_json("reject", "add_rmsnorm-c", "1", "--why", "later", "-w", tmp_path)
+    assert rejected["decision"] == "rejected"
+    assert rejected["why"] == "later"
+    after = klineage_json("propose", "add_rmsnorm-c", "-w", tmp_path)
+    assert after[-1]["title"] == proposals[0]["title"], "a rejected proposal comes last"
+    assert after[-1]["rejected"] == "later"
+
+    step = klineage_json("accept", "add_rmsnorm-c", "1", "-w", tmp_path)
+    assert step["decision"] == "accepted"
+    assert step["who"].startswith("A. Curator")
+    assert len(klineage_json("log", "add_rmsnorm-c", "-w", tmp_path)) == 2
+    klineage("undo", "add_rmsnorm-c", "-w", tmp_path)
+    assert len(klineage_json("log", "add_rmsnorm-c", "-w", tmp_path)) == 1
+    klineage("redo", "add_rmsnorm-c", "-w", tmp_path)
+    log = klineage_json("log", "add_rmsnorm-c", "-w", tmp_path)
+    assert [row["commit"] for row in log][-1] == step["commit"]
+
+    shown = klineage_json("show", "add_rmsnorm-c", "1", "-w", tmp_path)
+    assert shown["reports"][0]["kernel"] == step["kernel"]
+    assert klineage_json("diff", "add_rmsnorm-c", "0", "1", "-w", tmp_path)["diff"].startswith("--- a/kernel.c")
