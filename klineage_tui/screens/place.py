@@ -2,20 +2,80 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar, cast
 
+from klineage.errors import KlineageError
+from textual.message import Message
 from textual.screen import Screen
+from textual.worker import Worker, get_current_worker
 
 from klineage_tui.actions import BY_ID
+from klineage_tui.crash import log_exception
+from klineage_tui.widgets.too_small import TooSmall
+
+if TYPE_CHECKING:
+    from klineage.walk import Walk
+
+T = TypeVar("T")
+
+
+class Host(Protocol):
+    """What a place may ask of the app."""
+
+    walk: Walk | None  # the open lineage
+    revision: int  # grows with every decision, on any lineage
+    diff_layout: str  # "auto", "unified" or "split"; reactive, so it can be watched
+    keys_in_force: dict[str, str]  # action id -> keys
+
+    def decided(self) -> None:
+        """Say that a decision is on disk, so that other places read again when shown."""
+
+
+class JobDone(Message):
+    """A job of a place ended; delivered to the place on its own thread."""
+
+    def __init__(self, worker: Worker[None], deliver: Callable[[], None]) -> None:
+        super().__init__()
+        self.worker = worker
+        self.deliver = deliver
 
 
 class Place(Screen[None]):
     """A screen whose actions come from the registry: ``verb(id)`` runs ``do_<id>``, or says why not.
 
-    Subclasses set ``PLACE`` (a key of ``actions.PLACES``) and ``BINDINGS = bindings_for(PLACE)``.
+    Subclasses set ``PLACE`` (a key of ``actions.PLACES``), ``BINDINGS = bindings_for(PLACE)``, and
+    ``reload``, which is called when the place is shown for the first time, for another lineage, or
+    after a decision was taken elsewhere.
     """
 
     PLACE: ClassVar[str] = ""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._seen: tuple[object, int] | None = None
+
+    @property
+    def host(self) -> Host:
+        return cast(Host, self.app)
+
+    def on_mount(self) -> None:
+        self.mount(TooSmall())
+
+    def on_screen_resume(self) -> None:
+        self.reload_if_outdated()
+
+    def reload_if_outdated(self) -> None:
+        """Read the walk again, unless what is shown is current."""
+        now = (self.host.walk, self.host.revision)
+        if now != self._seen and self.host.walk is not None:
+            self._seen = now
+            self.reload()
+
+    def reload(self) -> None:
+        """Read the walk of the host and show it."""
+
+    # -- verbs ----------------------------------------------------------------------------------
 
     def why_not(self, action: str) -> str:
         """One sentence that says why the action cannot be done now; empty when it can."""
@@ -24,10 +84,64 @@ class Place(Screen[None]):
     def action_verb(self, action: str) -> None:
         """Do it, or say why not."""
         if reason := self.why_not(action):
-            self.notify(reason, title=BY_ID[action].title.capitalize(), severity="warning", timeout=4)
+            self.notify(reason, title=BY_ID[action].title.capitalize(), severity="warning", markup=False)
             return
         getattr(self, "do_" + action.replace("-", "_"))()
 
-    def refresh_actions(self) -> None:
-        """Tell the footer that what can be done has changed."""
-        self.refresh_bindings()
+    def next_pane(self, step: int) -> None:
+        """Move the focus to the next (1) or previous (-1) pane."""
+        if step > 0:
+            self.focus_next()
+        else:
+            self.focus_previous()
+
+    # -- work off the screen's thread ---------------------------------------------------------------
+
+    def job(
+        self,
+        group: str,
+        work: Callable[[], T],
+        done: Callable[[T], None],
+        failed: Callable[[str], None] | None = None,
+    ) -> Worker[None]:
+        """Run ``work`` in a thread, then ``done`` with its result on this screen's thread.
+
+        A newer job of the same group takes the place of an older one, whose result is dropped. A
+        KlineageError arrives at ``failed`` as its sentence (a toast, if there is no ``failed``).
+        """
+
+        def run() -> None:
+            worker = get_current_worker()
+            complain = failed or self.complain
+            deliver: Callable[[], None]
+            try:
+                result = work()
+            except KlineageError as problem:
+                sentence = str(problem)
+                deliver = lambda: complain(sentence)  # noqa: E731
+            except Exception as problem:  # a defect: keep the app alive, the evidence in a file
+                log = log_exception(problem)
+                sentence = f"internal error ({type(problem).__name__}); the details are in {log}"
+                deliver = lambda: complain(sentence)  # noqa: E731
+            else:
+                deliver = lambda: done(result)  # noqa: E731
+            self.post_message(JobDone(cast("Worker[None]", worker), deliver))
+
+        return cast(
+            "Worker[None]",
+            self.run_worker(run, group=group, exclusive=True, thread=True, exit_on_error=False),
+        )
+
+    def on_job_done(self, message: JobDone) -> None:
+        message.stop()
+        if not message.worker.is_cancelled and self.is_attached:
+            message.deliver()
+
+    def complain(self, sentence: str) -> None:
+        """A toast for something that went wrong."""
+        self.notify(sentence, severity="error", timeout=10, markup=False)
+
+    def notify(self, message: str, **options: Any) -> None:
+        """Toasts carry foreign text, so markup is off unless asked for."""
+        options.setdefault("markup", False)
+        super().notify(message, **options)
