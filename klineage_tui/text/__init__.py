@@ -1,0 +1,1 @@
+"""Text as data: made safe, coloured, compared, aligned. Pure functions that know no widget."""

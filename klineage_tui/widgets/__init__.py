@@ -1,0 +1,1 @@
+"""Widgets: virtual line views of sources, differences, lineages and latencies."""

@@ -1,0 +1,348 @@
+"""A view of many lines that draws only the visible ones.
+
+    view = LineView(id="log", placeholder="Press g to gate this proposal.")
+    view.show(Lines([compose(("PASS", "verdict-pass"), "  3 seeds")]))
+    view.show(Lines(lines), keep_position=True)     # the same place, new content
+
+It posts ``LineView.Moved`` when the cursor line changes and ``LineView.Opened`` on enter or a double
+click. ``cursor=False`` makes it a page that scrolls. A document is anything with ``len``, ``width``,
+``gutter_width`` and ``line(index)``; what it returns must already be sanitized.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from typing import Protocol
+
+from rich.segment import Segment
+from rich.style import Style
+from textual import events
+from textual.actions import SkipAction
+from textual.cache import LRUCache
+from textual.geometry import Region, Size
+from textual.message import Message
+from textual.scroll_view import ScrollView
+from textual.selection import Selection
+from textual.strip import Strip
+
+from klineage_tui.actions import bindings_for
+from klineage_tui.text import columns
+from klineage_tui.text.line import Line, Span
+from klineage_tui.widgets.roles import Roles
+
+_MARK = "▌"
+
+
+class Document(Protocol):
+    """What a ``LineView`` shows."""
+
+    def __len__(self) -> int: ...
+    @property
+    def width(self) -> int: ...  # cells of the widest line, without the gutter
+    @property
+    def gutter_width(self) -> int: ...  # cells, the same for every line
+    def line(self, index: int) -> Line: ...
+    def selectable(self, index: int) -> bool: ...  # may the cursor rest there?
+
+
+class Lines:
+    """A document made of ready lines. ``selectable`` names the rows for the cursor; None: all of them."""
+
+    def __init__(self, lines: Sequence[Line] = (), selectable: frozenset[int] | None = None) -> None:
+        self._lines = lines
+        self._selectable = selectable
+        self.width = columns.widest([line.text for line in lines])
+        self.gutter_width = max(
+            (sum(columns.width(text) for text, _ in line.gutter) for line in lines), default=0
+        )
+
+    def __len__(self) -> int:
+        return len(self._lines)
+
+    def line(self, index: int) -> Line:
+        return self._lines[index]
+
+    def selectable(self, index: int) -> bool:
+        return self._selectable is None or index in self._selectable
+
+
+class LineView(ScrollView, can_focus=True, inherit_bindings=False):
+    """See the module's text. ``cursor_row`` is the cursor's row; ``marked`` holds rows drawn as marked."""
+
+    DEFAULT_CSS = """
+    LineView {
+        scrollbar-size-vertical: 1;
+        scrollbar-size-horizontal: 1;
+        scrollbar-gutter: stable;
+    }
+    """
+    BINDINGS = [*bindings_for("view")]
+
+    class Moved(Message):
+        """The cursor came to rest on ``row``, moved by the reader."""
+
+        def __init__(self, view: LineView, row: int) -> None:
+            super().__init__()
+            self.view, self.row = view, row
+
+        @property
+        def control(self) -> LineView:
+            return self.view
+
+    class Opened(Moved):
+        """Enter or a double click on ``row``."""
+
+    def __init__(
+        self,
+        document: Document | None = None,
+        *,
+        cursor: bool = True,
+        placeholder: str = "",
+        id: str | None = None,
+        classes: str | None = None,
+    ) -> None:
+        super().__init__(id=id, classes=classes)
+        self.document: Document = document or Lines()
+        self.placeholder = placeholder
+        self.has_cursor = cursor
+        self.cursor_row = 0
+        self.marked: frozenset[int] = frozenset()
+        self._strips: LRUCache[tuple[int, bool, int, int], Strip] = LRUCache(1024)
+        self._roles: Roles | None = None
+
+    # The document
+
+    def show(self, document: Document, *, keep_position: bool = False) -> None:
+        """Show another document, from its top or (``keep_position``) from where the reader is."""
+        self.document = document
+        self._strips.clear()
+        row = self.cursor_row if keep_position else 0
+        self.cursor_row = self._nearest(row, 1)
+        self.virtual_size = self._extent()
+        if not keep_position:
+            self.scroll_to(0, 0, animate=False)
+        self.refresh()
+
+    def mark(self, rows: frozenset[int]) -> None:
+        """Draw these rows, and no others, as marked."""
+        self.marked = rows
+        self._strips.clear()
+        self.refresh()
+
+    def move_to(self, row: int, *, tell: bool = True, margin: int = 2) -> None:
+        """Put the cursor on ``row`` (or the nearest row that takes it) and bring it into view."""
+        row = self._nearest(row, 1 if row >= self.cursor_row else -1)
+        moved, before = row != self.cursor_row, self.cursor_row
+        self.cursor_row = row
+        if moved:
+            self.refresh_line(before)
+            self.refresh_line(row)
+        self._reveal(row, margin)
+        if moved and tell:
+            self.post_message(self.Moved(self, row))
+
+    def _nearest(self, row: int, direction: int) -> int:
+        last = len(self.document) - 1
+        if last < 0:
+            return 0
+        row = max(0, min(row, last))
+        for step in (direction, -direction):
+            candidate = row
+            while 0 <= candidate <= last:
+                if self.document.selectable(candidate):
+                    return candidate
+                candidate += step
+        return row
+
+    def _reveal(self, row: int, margin: int) -> None:
+        height = self.scrollable_content_region.height
+        if height <= 0:
+            return
+        margin = min(margin, (height - 1) // 2)
+        top = self.scroll_offset.y
+        if row < top + margin:
+            self.scroll_to(y=max(0, row - margin), animate=False)
+        elif row > top + height - 1 - margin:
+            self.scroll_to(y=row - height + 1 + margin, animate=False)
+
+    def _extent(self) -> Size:
+        gutter = self.document.gutter_width + self.has_cursor
+        return Size(gutter + self.document.width, len(self.document))
+
+    # Drawing
+
+    @property
+    def roles(self) -> Roles:
+        """The theme's styles for this view."""
+        if self._roles is None:
+            _, background = self.background_colors
+            self._roles = Roles(
+                self.app.theme_variables,
+                background,
+                plain=self.app.no_color,
+                ansi=self.app.native_ansi_color,
+            )
+        return self._roles
+
+    def notify_style_update(self) -> None:
+        super().notify_style_update()
+        self._roles = None
+        self._strips.clear()
+
+    def on_resize(self, event: events.Resize) -> None:
+        self._strips.clear()
+
+    def render_line(self, y: int) -> Strip:
+        x, top = self.scroll_offset
+        row, width = top + y, self.size.width
+        if row >= len(self.document):
+            return self._blank(y, width)
+        current = self.has_cursor and row == self.cursor_row and self.document.selectable(row)
+        if self.text_selection is not None:
+            return self.draw(row, current, x, width)
+        key = (row, current, x, width)
+        strip = self._strips.get(key)
+        if strip is None:
+            strip = self._strips[key] = self.draw(row, current, x, width)
+        return strip
+
+    def draw(self, row: int, current: bool, x: int, width: int) -> Strip:
+        """One row, ``width`` cells wide, its text scrolled ``x`` cells to the left."""
+        line = self.document.line(row)
+        base = self.base_style(line.base, row, current)
+        left = self.gutter_strip(line.gutter, self.document.gutter_width, base, current)
+        room = width - left.cell_length
+        text = self.text_strip(line, base, row).crop_extend(x, x + room, base)
+        return Strip.join([left, text.apply_offsets(x, row)]).crop(0, width)
+
+    def base_style(self, role: str, row: int, current: bool) -> Style:
+        """The style under a whole row: the widget's own, the line's, then mark and cursor."""
+        style = self.rich_style + self.roles[role]
+        if row in self.marked:
+            style += self.roles["marked-line"]
+        return style + self.roles["cursor-line"] if current else style
+
+    def gutter_strip(self, parts: Sequence[tuple[str, str]], cells: int, base: Style, current: bool) -> Strip:
+        """The cursor's mark and the gutter, exactly as wide for every row."""
+        segments = []
+        if self.has_cursor:
+            mark = _MARK if current else " "
+            segments.append(Segment(mark, base + self.roles["cursor-mark"]))
+        segments += [Segment(text, base + self.roles[role]) for text, role in parts]
+        return Strip(segments).crop_extend(0, cells + self.has_cursor, base)
+
+    def text_strip(self, line: Line, base: Style, row: int) -> Strip:
+        """The whole text of a line with its roles and the reader's selection, uncropped."""
+        text, spans = line.text, line.spans
+        selected = None
+        if self.text_selection is not None and (part := self.text_selection.get_span(row)):
+            selected = (part[0], len(text) if part[1] == -1 else part[1])
+        cuts = {0, len(text)}
+        for span in spans:
+            cuts.update((span.start, span.end))
+        if selected:
+            cuts.update(selected)
+        edges = sorted(cut for cut in cuts if 0 <= cut <= len(text))
+        styles = _layered(edges, spans)
+        segments = []
+        for start, end, names in zip(edges, edges[1:], styles, strict=False):
+            style = base
+            for name in names:
+                style += self.roles[name]
+            if selected and selected[0] <= start < selected[1]:
+                style += self.screen.get_component_rich_style("screen--selection")
+            segments.append(Segment(text[start:end], style))
+        return Strip(segments)
+
+    def _blank(self, y: int, width: int) -> Strip:
+        base = self.rich_style
+        if len(self.document) or not self.placeholder:
+            return Strip.blank(width, base)
+        words = textwrap.wrap(self.placeholder, max(8, width - 2))
+        text = " " + words[y] if y < len(words) else ""
+        return Strip([Segment(text, base + self.roles["muted"])]).crop_extend(0, width, base)
+
+    # Selecting text with the mouse
+
+    def get_selection(self, selection: Selection) -> tuple[str, str] | None:
+        last = len(self.document) - 1
+        first = selection.start.y if selection.start else 0
+        end = selection.end.y if selection.end else last
+        texts = [""] * first + [self.document.line(row).text for row in range(first, min(end, last) + 1)]
+        return selection.extract("\n".join(texts)), "\n"
+
+    def selection_updated(self, selection: Selection | None) -> None:
+        self._strips.clear()
+        self.refresh()
+
+    # Actions
+
+    def action_line_down(self) -> None:
+        self._step(1)
+
+    def action_line_up(self) -> None:
+        self._step(-1)
+
+    def action_page_down(self) -> None:
+        self._step(max(1, self.scrollable_content_region.height - 1))
+
+    def action_page_up(self) -> None:
+        self._step(-max(1, self.scrollable_content_region.height - 1))
+
+    def action_to_top(self) -> None:
+        self._step(-len(self.document))
+
+    def action_to_end(self) -> None:
+        self._step(len(self.document))
+
+    def action_scroll_left(self) -> None:
+        self.scroll_to(x=self.scroll_offset.x - 8, animate=False)
+
+    def action_scroll_right(self) -> None:
+        self.scroll_to(x=self.scroll_offset.x + 8, animate=False)
+
+    def action_open(self) -> None:
+        if not len(self.document):
+            raise SkipAction
+        self.post_message(self.Opened(self, self.cursor_row))
+
+    def action_next_hunk(self) -> None:
+        raise SkipAction  # only a difference has hunks
+
+    def action_previous_hunk(self) -> None:
+        raise SkipAction
+
+    def _step(self, rows: int) -> None:
+        if not self.has_cursor:
+            self.scroll_to(y=self.scroll_offset.y + rows, animate=False)
+            return
+        target = self.cursor_row + rows
+        row = self._nearest(target, 1 if rows > 0 else -1)
+        # A row that takes no cursor never swallows the key: the nearest one behind us is no move.
+        self.move_to(row if (row - self.cursor_row) * rows > 0 else self.cursor_row)
+
+    def on_click(self, event: events.Click) -> None:
+        offset = event.get_content_offset(self)
+        if offset is None or not self.has_cursor:
+            return
+        row = offset.y + self.scroll_offset.y
+        if row < len(self.document) and self.document.selectable(row):
+            self.move_to(row, margin=0)
+            if event.chain == 2:
+                self.post_message(self.Opened(self, row))
+
+    def refresh_line(self, y: int) -> None:
+        top = self.scroll_offset.y
+        if top <= y < top + self.size.height:
+            self.refresh(Region(0, y - top, self.size.width, 1))
+
+
+def _layered(edges: Sequence[int], spans: Sequence[Span]) -> list[tuple[str, ...]]:
+    """For each piece between two edges, the roles that cover it, in the order of the spans."""
+    place = {edge: number for number, edge in enumerate(edges)}
+    layers: list[tuple[str, ...]] = [()] * max(0, len(edges) - 1)
+    for span in spans:
+        for number in range(place.get(span.start, 0), place.get(span.end, len(edges) - 1)):
+            layers[number] = (*layers[number], span.role)
+    return layers
