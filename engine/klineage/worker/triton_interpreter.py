@@ -1,0 +1,246 @@
+"""Run Triton kernels on the CPU as a gate needs it: right, checked and counted.
+
+``install`` changes triton's own interpreter for the whole process, once. Set TRITON_INTERPRET=1
+before triton is imported; a process that interprets can never compile.
+"""
+
+from __future__ import annotations
+
+import importlib
+import types
+from collections.abc import Callable
+from typing import Any
+
+from klineage.worker import triton_counts
+from klineage.worker.faults import WorkerError
+
+_installed = False
+
+
+def install() -> None:
+    """Give triton's interpreter bfloat16, bounds checks, counts and libdevice. Later calls do nothing.
+
+    Raises WorkerError when triton was imported without TRITON_INTERPRET=1.
+    """
+    global _installed
+    if _installed:
+        return
+    import numpy as np
+    import triton
+
+    if not triton.knobs.runtime.interpret:
+        raise WorkerError("not_interpreting", "TRITON_INTERPRET=1 must be set before triton is imported")
+    np.seterr(all="ignore")  # a GPU says nothing of overflow either
+    from triton.runtime import interpreter
+
+    from klineage.worker.triton_builder import CheckedBuilder
+
+    interpreter.interpreter_builder.__class__ = CheckedBuilder
+    _patch_language_once(interpreter)
+    _patch_launches(interpreter)
+    _patch_reductions(interpreter)
+    _patch_loops(interpreter)
+    _patch_extras(interpreter)
+    _installed = True
+
+
+def reset_counts() -> None:
+    """Start counting from zero."""
+    triton_counts.reset()
+
+
+def counts() -> dict[str, int]:
+    """What the kernels did since ``reset_counts``: ``triton_counts.NAMES``, plus ``operations``."""
+    return triton_counts.read()
+
+
+def set_program_order(reverse: bool) -> None:
+    """Run the programs of a grid backward: a result that changes shows a race between programs."""
+    from klineage.worker.triton_builder import CheckedBuilder
+
+    CheckedBuilder.reverse_programs = reverse
+
+
+class _NoScope:
+    def restore(self) -> None:
+        """Nothing was patched for this launch: everything is patched for good."""
+
+    def set_attr(self, obj: Any, name: str, value: Any) -> None:
+        setattr(obj, name, value)
+
+
+def _patch_language_once(interpreter: Any) -> None:
+    """Patch triton.language for good. Triton does it again at every device-function call, at great cost."""
+    import triton.language as tl
+
+    probe = types.SimpleNamespace(__globals__={"tl": tl, "core": tl.core})
+    interpreter._patch_lang(probe)
+    interpreter._patch_lang = lambda fn: _NoScope()
+
+
+def _patch_launches(interpreter: Any) -> None:
+    """Name the buffers of each launch, so that a bad lane can be told by the kernel's own words."""
+    from klineage.worker import triton_memory as memory
+
+    names: dict[int, str] = {}
+    run, convert = interpreter.GridExecutor.__call__, interpreter._implicit_cvt
+
+    def launch(self: Any, *args: Any, **kwargs: Any) -> Any:
+        triton_counts.add("launches")
+        memory.enter_kernel(self.fn.__name__)
+        names.clear()
+        for name, arg in [*_named(self.arg_names, args), *kwargs.items()]:
+            arg = getattr(arg, "base", arg) if type(arg).__name__ == "TensorDescriptor" else arg
+            if hasattr(arg, "data_ptr"):
+                names.setdefault(arg.data_ptr(), name)
+        return run(self, *args, **kwargs)
+
+    def to_handle(arg: Any) -> Any:
+        result = convert(arg)
+        if hasattr(arg, "data_ptr") and hasattr(result, "handle"):
+            tensor = getattr(arg, "base", arg) if type(arg).__name__ == "TensorWrapper" else arg
+            result.handle.origin = memory.buffer_of(tensor, names.get(arg.data_ptr(), "a tensor"))
+        return result
+
+    materialize = interpreter.TensorDescHandle.materialize_pointers
+
+    def materialize_pointers(self: Any, offsets: Any) -> Any:
+        pointers, masks = materialize(self, offsets)
+        pointers.origin = getattr(self.base, "origin", None)
+        return pointers, masks
+
+    interpreter.GridExecutor.__call__ = launch
+    interpreter._implicit_cvt = to_handle
+    interpreter.TensorDescHandle.materialize_pointers = materialize_pointers
+    _patch_warmup(interpreter)
+
+
+def _named(names: list[str], args: tuple[Any, ...]) -> list[tuple[str, Any]]:
+    return [(names[i], arg) for i, arg in enumerate(args) if i < len(names)]
+
+
+class _Warm:
+    """What ``kernel.warmup`` returns here: typical resources, and launchable."""
+
+    n_regs, n_spills = 32, 0
+    metadata = types.SimpleNamespace(shared=1024, num_warps=4, num_stages=2)
+
+    def __init__(self, function: Any) -> None:
+        self.function = function
+
+    def _init_handles(self) -> None:
+        """No device code to load."""
+
+    def __getitem__(self, grid: Any) -> Any:
+        return self.function[grid]
+
+
+def _patch_warmup(interpreter: Any) -> None:
+    run = interpreter.InterpretedFunction.run
+
+    def run_or_warm(self: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
+        return _Warm(self) if warmup else run(self, *args, grid=grid, warmup=False, **kwargs)
+
+    interpreter.InterpretedFunction.run = run_or_warm
+
+
+def _patch_reductions(interpreter: Any) -> None:
+    """Count reductions and scans, and run the built-in ones on bfloat16 in fp32."""
+    import triton.language as tl
+
+    from klineage.worker.triton_bf16 import decode, encode
+
+    def counted(cls: Any) -> None:
+        apply = cls.apply_impl
+
+        def apply_impl(self: Any, operands: Any) -> Any:
+            triton_counts.add("reductions")
+            triton_counts.add("reduction_operations", int(operands[0].handle.data.size))
+            return apply(self, operands)
+
+        cls.apply_impl = apply_impl
+
+    def in_fp32(cls: Any, name: str) -> None:
+        method = getattr(cls, name)
+
+        def wide(self: Any, operand: Any, *args: Any, **kwargs: Any) -> Any:
+            operand = operand[0] if isinstance(operand, tuple) else operand
+            if operand.dtype != tl.bfloat16:
+                return method(self, operand, *args, **kwargs)
+            single = self.to_tensor(decode(operand.handle.data), tl.float32)
+            result = method(self, single, *args, **kwargs)
+            return _map_fp32(result, lambda t: self.to_tensor(encode(t.handle.data), tl.bfloat16), tl)
+
+        setattr(cls, name, wide)
+
+    for cls in (interpreter.ReduceOps, interpreter.ScanOps):
+        counted(cls)
+    for cls, name in (
+        (interpreter.ReduceOps, "sum"),
+        (interpreter.ReduceOps, "min_max"),
+        (interpreter.ScanOps, "cumsum"),
+        (interpreter.ScanOps, "cumprod"),
+    ):
+        in_fp32(cls, name)
+
+
+def _map_fp32(result: Any, function: Callable[[Any], Any], tl: Any) -> Any:
+    if isinstance(result, (list, tuple)):
+        return type(result)([_map_fp32(item, function, tl) for item in result])
+    return function(result) if result.dtype == tl.float32 else result
+
+
+def _patch_loops(interpreter: Any) -> None:
+    """Count trips of for loops: the rewritten kernel sees a ``range`` of ours, host code the built-in one."""
+    import triton.language as tl
+
+    def counting(original: Callable[..., Any]) -> Callable[..., Any]:
+        def count(*args: Any, **kwargs: Any) -> Any:
+            trips = original(*args, **kwargs)
+            triton_counts.add("iterations", len(trips))
+            return trips
+
+        return count
+
+    for module in (tl, tl.core):
+        module.range = counting(module.range)
+        module.static_range = counting(module.static_range)
+    kernel_range = counting(range)
+    rewrite = interpreter.FunctionRewriter._transform_ast
+
+    def transform(self: Any, source: str) -> Any:
+        import ast
+
+        tree = rewrite(self, source)
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Name) and node.id == "range":
+                node.id = "__klineage_range"
+        self.fn.__globals__["__klineage_range"] = kernel_range
+        return tree
+
+    interpreter.FunctionRewriter._transform_ast = transform
+
+
+def _patch_extras(interpreter: Any) -> None:
+    """libdevice by numpy; other device extensions reach the builder, which says that they need a GPU."""
+    import triton.language as tl
+
+    from klineage.worker import triton_libdevice
+
+    for name in ("libdevice", "cuda.libdevice", "hip.libdevice"):
+        triton_libdevice.install(importlib.import_module(f"triton.language.extra.{name}"))
+    cuda = importlib.import_module("triton.language.extra.cuda")
+    for name, member in list(vars(cuda).items()):
+        if tl.core.is_builtin(member):
+            setattr(cuda, name, _with_semantic(member, interpreter.interpreter_semantic))
+    for name in ("gdc_wait", "gdc_launch_dependents"):  # order between launches: here they run one by one
+        if hasattr(cuda, name):
+            setattr(cuda, name, lambda **_: None)
+
+
+def _with_semantic(member: Callable[..., Any], semantic: Any) -> Callable[..., Any]:
+    def call(*args: Any, **kwargs: Any) -> Any:
+        kwargs.pop("_semantic", None)
+        return member(*args, _semantic=semantic, **kwargs)
+
+    return call

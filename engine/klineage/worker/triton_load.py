@@ -1,0 +1,281 @@
+"""Load a Triton kernel file as its author wrote it, and call its entry by names.
+
+Code of the file runs here and nowhere else; only a worker child calls this.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import inspect
+import sys
+import types
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from klineage.worker import triton_host
+from klineage.worker.faults import KernelFault, WorkerError
+
+MODES = ("interpret", "compile", "gpu")
+_RESERVED = ("num_warps", "num_stages", "num_ctas", "maxnreg")
+
+
+class Entry:
+    """The host function of a kernel file.
+
+    parameters: its parameter names, in order. required: those without a default.
+    configurations: per autotuned kernel, the configurations its author wrote. pinned: the one that runs.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        path: str,
+        mode: str,
+        target: str,
+        configurations: dict[str, list[dict[str, int]]],
+        pinned: dict[str, dict[str, int]],
+    ) -> None:
+        self.function, self.path, self.mode, self.target = function, path, mode, target
+        self.configurations, self.pinned = configurations, pinned
+        parameters = inspect.signature(function).parameters.values()
+        named = [p for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+        self.parameters = tuple(p.name for p in named)
+        self.required = tuple(p.name for p in named if p.default is p.empty)
+
+    def bind(self, values: dict[str, object]) -> dict[str, object]:
+        """The arguments that the entry takes, of all that the workload offers.
+
+        Raises KernelFault("unknown_parameter") when the workload has no value for a required one.
+        """
+        unknown = [name for name in self.required if name not in values]
+        if unknown:
+            known = ", ".join(sorted(values))
+            raise KernelFault(
+                "unknown_parameter",
+                f"the entry {self.function.__name__} takes {', '.join(unknown)}; the workload offers {known}",
+            )
+        return {name: values[name] for name in self.parameters if name in values}
+
+    def __call__(self, values: dict[str, object]) -> tuple[Any, ...] | None:
+        """Run the entry on ``values`` (tensors, dimensions and scalars by name) and return its outputs.
+
+        None when it returns nothing: then it wrote to its arguments. Memory that it allocates is poisoned,
+        except in compile mode. Raises KernelFault or Unsupported, with the line of the kernel file.
+        """
+        arguments = self.bind(values)
+        with self._surroundings(arguments), translated(self.path, "entry_raised"):
+            result = self.function(**arguments)
+            if self.mode == "gpu":
+                import torch
+
+                torch.cuda.synchronize()
+        if result is None:
+            return None
+        return tuple(result) if isinstance(result, (tuple, list)) else (result,)
+
+    @contextlib.contextmanager
+    def _surroundings(self, arguments: dict[str, object]) -> Iterator[None]:
+        tensors = {name: value for name, value in arguments.items() if hasattr(value, "data_ptr")}
+        if self.mode == "gpu":
+            with triton_host.poisoned():
+                yield
+            return
+        device = next((str(t.device) for t in tensors.values()), "cpu")  # type: ignore[attr-defined]
+        with triton_host.pretend_gpu(self.target, device):
+            if self.mode == "compile":
+                yield
+                return
+            from klineage.worker import triton_memory
+
+            triton_memory.begin(self.path, tensors)
+            with triton_host.poisoned():
+                yield
+
+
+def load(
+    path: str,
+    entry: str,
+    config: dict[str, int] | None = None,
+    mode: str = "interpret",
+    target: str = "nvidia-sm90",
+) -> Entry:
+    """Run the file's module code and return its entry, with one autotune configuration pinned.
+
+    config: the configuration to pin; empty or None takes the first that the author wrote.
+    mode: "interpret" and "compile" need no GPU and cannot share a process; "gpu" runs the true kernels.
+    target: the device that host code is told of where there is none.
+    Raises KernelFault: "syntax", "import_failed" (with the line), "no_entry".
+    """
+    if mode not in MODES:
+        raise WorkerError("mode", f"no such mode: {mode!r} (one of {', '.join(MODES)})")
+    if mode == "interpret":
+        from klineage.worker import triton_interpreter
+
+        triton_interpreter.install()
+    path = str(Path(path).resolve())
+    code = _compile(path)
+    module = types.ModuleType("klineage_kernel")
+    module.__file__ = path
+    sys.modules[module.__name__] = module
+    surroundings = contextlib.nullcontext() if mode == "gpu" else triton_host.pretend_gpu(target, "cpu")
+    with surroundings, _autotuners() as tuners, translated(path, "import_failed"):
+        exec(code, module.__dict__)
+    function = _find_entry(module, entry)
+    configurations = {_kernel_name(t): [_settings(c) for c in t.configs] for t in tuners}
+    for tuner in tuners:
+        tuner.configs = [pin(tuner.configs, config or {})]
+    pinned = {_kernel_name(t): _settings(t.configs[0]) for t in tuners}
+    return Entry(function, path, mode, target, configurations, pinned)
+
+
+def _compile(path: str) -> types.CodeType:
+    try:
+        return compile(Path(path).read_bytes(), path, "exec", dont_inherit=True)
+    except SyntaxError as error:
+        raise KernelFault("syntax", f"line {error.lineno}: {error.msg}", line=error.lineno) from error
+    except ValueError as error:
+        raise KernelFault("syntax", f"not Python source: {error}") from error
+
+
+def _find_entry(module: types.ModuleType, entry: str) -> Callable[..., Any]:
+    function = getattr(module, entry, None)
+    if inspect.isfunction(function):
+        return function
+    hosts = [
+        name
+        for name, value in vars(module).items()
+        if inspect.isfunction(value) and value.__code__.co_filename == module.__file__
+    ]
+    found = f"it has {', '.join(hosts)}" if hosts else "it has no host function"
+    kind = "is not a plain function" if function is not None else "is missing"
+    raise KernelFault("no_entry", f"the entry {entry} {kind} in {Path(str(module.__file__)).name}; {found}")
+
+
+@contextlib.contextmanager
+def _autotuners() -> Iterator[list[Any]]:
+    """The Autotuner objects that are created inside, wherever the file keeps them."""
+    from triton.runtime.autotuner import Autotuner
+
+    created: list[Any] = []
+    original = Autotuner.__init__
+
+    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
+        original(self, *args, **kwargs)
+        created.append(self)
+
+    Autotuner.__init__ = __init__
+    try:
+        yield created
+    finally:
+        Autotuner.__init__ = original
+
+
+def _kernel_name(tuner: Any) -> str:
+    function = tuner
+    while not inspect.isfunction(function):
+        function = function.fn
+    return str(function.__name__)
+
+
+def _settings(config: Any) -> dict[str, int]:
+    """One configuration as plain numbers: meta-parameters, num_warps, num_stages and what else it sets."""
+    settings = dict(config.kwargs)
+    for name in _RESERVED:
+        value = getattr(config, name, None)
+        if value is not None and not (name == "num_ctas" and value == 1):
+            settings[name] = value
+    return settings
+
+
+def pin(configs: list[Any], wanted: dict[str, int]) -> Any:
+    """The configuration that agrees with ``wanted``; else the first one with ``wanted`` put over it.
+
+    Names that no configuration here knows are left alone: they belong to another kernel of the file.
+    """
+    known = {name for config in configs for name in _settings(config)} | set(_RESERVED)
+    relevant = {name: value for name, value in wanted.items() if name in known}
+    for config in configs:
+        settings = _settings(config)
+        if all(settings.get(name) == value for name, value in relevant.items()):
+            return config
+    changed = copy.copy(configs[0])
+    changed.kwargs = dict(changed.kwargs)
+    for name, value in relevant.items():
+        if name in _RESERVED:
+            setattr(changed, name, value)
+        else:
+            changed.kwargs[name] = value
+    return changed
+
+
+@contextlib.contextmanager
+def translated(path: str, reason: str) -> Iterator[None]:
+    """Turn whatever the kernel file raises into a KernelFault that names its line."""
+    try:
+        yield
+    except KernelFault:
+        raise
+    except (KeyboardInterrupt, GeneratorExit):
+        raise
+    except BaseException as error:
+        chain = list(_causes(error))
+        fault = next((e for e in chain if isinstance(e, KernelFault)), None)
+        if fault is not None:
+            raise fault from None
+        raise _fault(chain, path, reason) from error
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    while error is not None:
+        yield error
+        error = error.__cause__
+
+
+def _fault(chain: list[BaseException], path: str, reason: str) -> KernelFault:
+    root = chain[-1]
+    line = next((n for n in (_line(e, path) for e in reversed(chain)) if n), 0)
+    kind = type(root).__name__
+    names = {type(e).__name__ for e in chain}
+    if "CompilationError" in names or "CompileTimeAssertionFailure" in names:
+        return _compile_fault(chain, path)
+    if "OutOfResources" in names:
+        reason = "out_of_resources"
+    elif "InterpreterError" in names:
+        reason = "kernel_raised"
+    elif "illegal memory access" in str(root) or "misaligned address" in str(root):
+        reason = "illegal_access"
+    text = " ".join(str(root).split())[:400]
+    place = f"line {line}: " if line else ""
+    return KernelFault(reason, f"{place}{kind}: {text}" if text else f"{place}{kind}", line=line)
+
+
+def _compile_fault(chain: list[BaseException], path: str) -> KernelFault:
+    """The innermost error of Triton's front end; its line counts from the function's ``def``."""
+    error = next(e for e in reversed(chain) if hasattr(e, "node"))
+    line = int(getattr(getattr(error, "node", None), "lineno", 0) or 0)
+    source = getattr(error, "src", None)
+    start = _definition_line(path, source) if isinstance(source, str) else 0
+    if start:
+        line += start - 1
+    root = chain[-1]
+    message = getattr(error, "error_message", None) if root is error else f"{type(root).__name__}: {root}"
+    first = next((text.strip() for text in str(message or error).splitlines() if text.strip()), "")
+    return KernelFault("compile_error", f"line {line}: {first[:400]}", line=line)
+
+
+def _definition_line(path: str, source: str) -> int:
+    """Where in the file the text of a jit function starts; 0 when it is not of this file."""
+    first = source.split("\n", 1)[0].strip()
+    lines = Path(path).read_text(encoding="utf-8", errors="replace").splitlines()
+    return next((number for number, text in enumerate(lines, 1) if first and text.strip() == first), 0)
+
+
+def _line(error: BaseException, path: str) -> int:
+    line, trace = 0, error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename == path:
+            line = trace.tb_lineno
+        trace = trace.tb_next
+    return line
