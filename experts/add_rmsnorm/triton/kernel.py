@@ -23,9 +23,8 @@ def add_rmsnorm_kernel(
     mask = cols < hidden
     base = row * hidden
 
-    # x and residual are used once: they leave the caches first. Every program reads the weight: it stays.
-    x = tl.load(x_ptr + base + cols, mask=mask, other=0.0, eviction_policy="evict_first").to(tl.float32)
-    residual = tl.load(residual_ptr + base + cols, mask=mask, other=0.0, eviction_policy="evict_first").to(tl.float32)
+    x = tl.load(x_ptr + base + cols, mask=mask, other=0.0, eviction_policy="evict_last").to(tl.float32)
+    residual = tl.load(residual_ptr + base + cols, mask=mask, other=0.0, eviction_policy="evict_last").to(tl.float32)
     weight = tl.load(weight_ptr + cols, mask=mask, other=0.0, eviction_policy="evict_last").to(tl.float32)
 
     total = x + residual
@@ -40,5 +39,5 @@ def add_rmsnorm(x, residual, weight, y, residual_out, eps):
     rows, hidden = x.shape
     add_rmsnorm_kernel[(rows,)](
         x, residual, weight, y, residual_out, hidden, eps,
-        BLOCK=triton.next_power_of_2(hidden), num_warps=8,
+        BLOCK=triton.next_power_of_2(hidden), num_warps=32,
     )

@@ -9,7 +9,7 @@ import triton.language as tl
 
 @triton.autotune(
     configs=[
-        triton.Config({"BLOCK_M": 128, "BLOCK_N": 256, "BLOCK_K": 64, "GROUP_M": 8}, num_warps=8, num_stages=4),
+        triton.Config({"BLOCK_M": 256, "BLOCK_N": 128, "BLOCK_K": 64, "GROUP_M": 8}, num_warps=8, num_stages=3),
         triton.Config({"BLOCK_M": 128, "BLOCK_N": 128, "BLOCK_K": 64, "GROUP_M": 8}, num_warps=4, num_stages=4),
         triton.Config({"BLOCK_M": 64, "BLOCK_N": 128, "BLOCK_K": 128, "GROUP_M": 8}, num_warps=4, num_stages=3),
     ],
@@ -46,20 +46,19 @@ def gemm_kernel(
     offs_xm = tl.max_contiguous(tl.multiple_of(offs_xm, BLOCK_M), BLOCK_M)
     offs_wn = tl.max_contiguous(tl.multiple_of(offs_wn, BLOCK_N), BLOCK_N)
     offs_k = tl.arange(0, BLOCK_K)
-    x_ptrs = x_ptr + offs_xm[:, None] * K + offs_k[None, :]
-    weight_ptrs = weight_ptr + offs_wn[None, :] * K + offs_k[:, None]
+    # Offsets inside a tile never change: the loop moves one scalar base per operand, not a tensor of pointers.
+    x_offsets = offs_xm[:, None] * K + offs_k[None, :]
+    weight_offsets = offs_wn[None, :] * K + offs_k[:, None]
 
     acc = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
     for k in range(0, K, BLOCK_K):
         if EVEN_K:
-            x = tl.load(x_ptrs)
-            weight = tl.load(weight_ptrs)
+            x = tl.load(x_ptr + k + x_offsets)
+            weight = tl.load(weight_ptr + k + weight_offsets)
         else:
-            x = tl.load(x_ptrs, mask=offs_k[None, :] < K - k, other=0.0)
-            weight = tl.load(weight_ptrs, mask=offs_k[:, None] < K - k, other=0.0)
+            x = tl.load(x_ptr + k + x_offsets, mask=offs_k[None, :] < K - k, other=0.0)
+            weight = tl.load(weight_ptr + k + weight_offsets, mask=offs_k[:, None] < K - k, other=0.0)
         acc = tl.dot(x, weight, acc)
-        x_ptrs += BLOCK_K
-        weight_ptrs += BLOCK_K
 
     offs_m = pid_m * BLOCK_M + tl.arange(0, BLOCK_M)
     offs_n = pid_n * BLOCK_N + tl.arange(0, BLOCK_N)
