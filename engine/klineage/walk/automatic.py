@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from klineage.errors import KlineageError
 from klineage.gate import GateEvent, Report, Verdict
 from klineage.lineage import Step
-from klineage.proposer import Candidate
+from klineage.proposer.candidate import Candidate
 from klineage.walk.session import Walk
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from klineage.errors import KlineageError
@@ -12,12 +12,31 @@ from klineage.gate import Effect, GateRequest, Report, Verdict, gate, report_to_
 from klineage.kernel import Kernel
 from klineage.lineage import ForwardRecord, Step, StepRecord
 from klineage.walk import records
+from klineage.workload import WORKLOAD_FILE
 
 if TYPE_CHECKING:
     from klineage.walk.session import Walk
 
-#: Profile effects under which a derived kernel counts as matching the state it should reproduce.
+#: Profile effects under which a derived kernel counts as matching the state that it should reproduce.
 _MATCHES = (Effect.NEUTRAL, Effect.FASTER, Effect.SAME_WORK, Effect.LESS_WORK)
+
+
+@dataclass(frozen=True)
+class _Sealing:
+    """What every transition of one seal shares."""
+
+    walk: Walk
+    platform: str
+    on_progress: Callable[[str], None] | None
+    cancel: threading.Event | None
+
+    def gated(self, kernel: Kernel, baseline: Kernel, what: str) -> Report:
+        if self.on_progress is not None:
+            self.on_progress(what)
+        report = gate(GateRequest(kernel, self.walk.workload, self.platform, baseline=baseline), None, self.cancel)
+        if self.cancel is not None and self.cancel.is_set():
+            raise KlineageError("sealing was cancelled; nothing was written")
+        return report
 
 
 def seal(
@@ -35,99 +54,65 @@ def seal(
     steps = walk.workspace.history(walk.id)
     if len(steps) < 2:
         raise KlineageError(f"{walk.id} has no accepted step yet; accept at least one before sealing")
-    backward = list(reversed(steps))  # simplest first
-    naive = walk.kernel_at(backward[0].commit)
-    report = _gated(walk, naive, None, "K0", on_progress, cancel)
-    forward = [_naive_record(walk, backward[0], naive, report)]
-    for number, (simpler, richer) in enumerate(zip(backward, backward[1:], strict=False), start=1):
-        # The backward step that led from `richer` to `simpler` is recorded on `simpler`.
-        before, after = walk.kernel_at(simpler.commit), walk.kernel_at(richer.commit)
-        how = _how_derived(walk, simpler, before, after, cancel)
-        report = _gated(walk, after, before, f"K{number} adds {simpler.action}", on_progress, cancel)
-        forward.append(_transition(walk, simpler, richer, report, how))
-    return tuple(walk.workspace.seal(walk.id, forward, expected_head=steps[-1].commit))
+    head = steps[-1].commit
+    sealing = _Sealing(walk, walk.workspace.meta(head).platform, on_progress, cancel)
+    backward = list(reversed(steps))  # the simplest first
+    forward = [
+        _transition(sealing, number, simpler, richer)
+        for number, (simpler, richer) in enumerate(zip(backward, backward[1:], strict=False), start=1)
+    ]
+    return tuple(walk.workspace.seal(walk.id, forward, expected_head=head))
 
 
-def _gated(
-    walk: Walk,
-    kernel: Kernel,
-    baseline: Kernel | None,
-    what: str,
-    on_progress: Callable[[str], None] | None,
-    cancel: threading.Event | None,
-) -> Report:
-    if on_progress is not None:
-        on_progress(what)
-    meta = walk.workspace.meta(walk.id)
-    report = gate(GateRequest(kernel, walk.workload, meta.platform, baseline=baseline), None, cancel)
-    if cancel is not None and cancel.is_set():
-        raise KlineageError("sealing was cancelled; nothing was written")
+def _transition(sealing: _Sealing, number: int, simpler: Step, richer: Step) -> ForwardRecord:
+    """The forward edge that puts back what the backward step, recorded on ``simpler``, removed."""
+    walk = sealing.walk
+    before, after = walk.kernel_at(simpler.commit), walk.kernel_at(richer.commit)
+    what = f"K{number} adds {simpler.action}"
+    report = sealing.gated(after, before, what)
     if report.verdict is not Verdict.PASS:
         raise KlineageError(f"cannot seal {walk.id}: {what} does not pass the gate: {report.why}")
-    return report
+    record = StepRecord(
+        subject=forward_title(simpler.subject),
+        body=simpler.body,
+        action=simpler.action,
+        locus=simpler.locus,
+        removes=simpler.removes,
+        settings=simpler.settings,
+        proposer=simpler.proposer,
+        who=simpler.who,
+        why=simpler.why,
+        kernel=after.hash,
+        platform=sealing.platform,
+    )
+    return ForwardRecord(
+        records.with_gate(record, report),
+        {after.filename: after.source, WORKLOAD_FILE: walk.workload.source},
+        forward=_how(sealing, simpler, before, after),
+        reverses=simpler.commit,
+        report_json=report_to_json(report),
+        meta=walk.workspace.meta(richer.commit),
+    )
 
 
-def _how_derived(
-    walk: Walk, step: Step, before: Kernel, after: Kernel, cancel: threading.Event | None
-) -> str:
+def _how(sealing: _Sealing, step: Step, before: Kernel, after: Kernel) -> str:
     """``derived`` when the rule's own forward edit reproduces ``after``, else ``replayed``."""
     from klineage.proposer import rules
 
     if not step.proposer.startswith("rules"):
         return "replayed"
     try:
-        derived = rules.derive(step.proposer, before, step.locus, dict(step.settings))
+        source = rules.derive(step.proposer, before, step.locus, dict(step.settings))
     except rules.NotApplicable:
         return "replayed"
-    if derived.source == after.source and derived.config == after.config:
+    derived = replace(after, source=source)
+    if derived == after:
         return "derived"
-    meta = walk.workspace.meta(walk.id)
-    report = gate(GateRequest(derived, walk.workload, meta.platform, baseline=after), None, cancel)
+    if set(rules.features(derived)) != set(rules.features(after)):
+        return "replayed"
+    report = sealing.gated(derived, after, f"the derived {step.action} against the recorded one")
     matches = report.verdict is Verdict.PASS and report.effect in _MATCHES
-    restored = set(rules.features(derived)) == set(rules.features(after))
-    return "derived" if matches and restored else "replayed"
-
-
-def _naive_record(walk: Walk, step: Step, kernel: Kernel, report: Report) -> ForwardRecord:
-    meta = walk.workspace.meta(walk.id)
-    record = StepRecord(
-        subject=f"Start from the naive {meta.workload}",
-        body="The simplest form that the walk reached; every later commit adds one optimization.",
-        direction="forward",
-        action="",
-        locus="",
-        removes=(),
-        settings={},
-        proposer="",
-        decision="sealed",
-        why="",
-        kernel=report.kernel,
-        platform=report.platform,
-        **records.gate_fields(report),
-    )
-    return ForwardRecord(record, walk.workspace.read(step.commit), report_to_json(report))
-
-
-def _transition(walk: Walk, simpler: Step, richer: Step, report: Report, how: str) -> ForwardRecord:
-    """The forward commit that adds what the backward step recorded on ``simpler`` removed."""
-    record = StepRecord(
-        subject=forward_title(simpler.subject),
-        body=simpler.body,
-        direction="forward",
-        action=simpler.action,
-        locus=simpler.locus,
-        removes=(),
-        settings=dict(simpler.settings),
-        proposer=simpler.proposer,
-        decision="sealed",
-        why=simpler.why,
-        kernel=report.kernel,
-        platform=report.platform,
-        forward=how,
-        **records.gate_fields(report),
-    )
-    record = replace(record, adds=simpler.removes)
-    return ForwardRecord(record, walk.workspace.read(richer.commit), report_to_json(report))
+    return "derived" if matches else "replayed"
 
 
 def forward_title(backward: str) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from klineage.errors import KlineageError
 from klineage.kernel import Kernel
-from klineage.lineage import META_FILE, Meta, Workspace
+from klineage.lineage import Meta, StepRecord, Workspace
 from klineage.resources import shipped
 from klineage.walk.reading import read_kernel
 from klineage.workload import WORKLOAD_FILE, Workload
@@ -78,8 +78,8 @@ def new_lineage(
         config=kernel.config,
         flags=kernel.flags,
     )
-    files = {kernel.filename: kernel.source, WORKLOAD_FILE: spec.source, META_FILE: meta.to_json()}
-    workspace.new(meta, files, kernel=kernel.hash)
+    record = StepRecord(subject=f"Open {meta.title}", body=spec.title, platform=target, kernel=kernel.hash)
+    workspace.new(meta, {kernel.filename: kernel.source, WORKLOAD_FILE: spec.source}, record=record)
     return name
 
 
@@ -97,7 +97,7 @@ def demo(path: Path) -> tuple[str, ...]:
 
 
 def _refuse_broken(kernel: Kernel, workload: Workload, path: Path) -> None:
-    from klineage.surface import check
+    from klineage.surface.dispatch import check
 
     problems = check(kernel, workload)
     if problems:
@@ -109,7 +109,7 @@ def _refuse_broken(kernel: Kernel, workload: Workload, path: Path) -> None:
 
 def _pinned(kernel: Kernel) -> Kernel:
     """Pin the first autotune configuration, where there is one, so that every gate runs the same code."""
-    from klineage.surface import autotune_configs
+    from klineage.surface.dispatch import autotune_configs
 
     configs = autotune_configs(kernel)
     return replace(kernel, config=configs[0]) if configs else kernel

@@ -24,7 +24,7 @@ def read_kernel(
     if chosen not in workload.element:
         known = ", ".join(sorted(workload.element))
         raise KlineageError(f"{workload.name} declares no element type for {chosen} (it has {known}); add it to ELEMENT in its workload.py")
-    from klineage.surface import entry_of, flags_of
+    from klineage.surface.dispatch import entry_of, flags_of
 
     name = entry_of(chosen, path.name, source, workload, wanted=entry)
     return Kernel(chosen, path.name, name, source, flags=flags_of(chosen, source))

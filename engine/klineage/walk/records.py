@@ -2,51 +2,48 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from klineage.gate import Effect, Measurement, Report, StageResult
-from klineage.lineage import StepRecord
-from klineage.proposer import Candidate
+from klineage.kernel import Kernel
+from klineage.lineage import Meta, StepRecord
+from klineage.proposer.candidate import Candidate
 
 
-def of_step(
-    candidate: Candidate,
-    report: Report | None,
-    *,
-    decision: str,
-    why: str,
-    kernel: str = "",
-    platform: str = "",
+def of_candidate(
+    candidate: Candidate, kernel: Kernel, meta: Meta, report: Report | None, *, why: str, edited: bool = False
 ) -> StepRecord:
     """The record of a backward step, or of a rejected one that may never have been gated."""
-    return StepRecord(
+    record = StepRecord(
         subject=candidate.title,
         body=candidate.rationale,
-        direction="backward",
         action=candidate.action,
         locus=candidate.locus,
         removes=candidate.removes,
-        settings=dict(candidate.settings),
+        settings=candidate.settings,
         proposer=candidate.proposer,
-        decision=decision,
+        edited=edited,
         why=why,
-        kernel=report.kernel if report else kernel,
-        platform=report.platform if report else platform,
-        **gate_fields(report),
+        kernel=kernel.hash,
+        platform=meta.platform,
     )
+    return with_gate(record, report)
 
 
-def gate_fields(report: Report | None) -> dict[str, object]:
-    """The part of a step's metadata that the gate decides; empty words where it did not run."""
+def with_gate(record: StepRecord, report: Report | None) -> StepRecord:
+    """The record with what the gate said; "not run" where it did not."""
     if report is None:
-        return {"gate": "not run", "compile": "", "correctness": "", "profile": "", "trust": "", "effect": "", "ratio": None}
-    return {
-        "gate": f"{report.verdict.value} ({report.policy})",
-        "compile": _stage_text(report.stage("compile")),
-        "correctness": _stage_text(report.stage("correctness")),
-        "profile": _profile_text(report.stage("profile")),
-        "trust": report.trust.value,
-        "effect": report.effect.value if report.effect else "",
-        "ratio": _ratio(report),
-    }
+        return replace(record, gate="not run")
+    return replace(
+        record,
+        gate=f"{report.verdict.value}; policy {report.policy}",
+        compile=_stage_text(report.stage("compile")),
+        correctness=_stage_text(report.stage("correctness")),
+        profile=_profile_text(report.stage("profile")),
+        trust=report.trust.value,
+        effect=report.effect.value if report.effect else "",
+        ratio=_ratio(report),
+    )
 
 
 def _stage_text(stage: StageResult | None) -> str:
@@ -56,14 +53,16 @@ def _stage_text(stage: StageResult | None) -> str:
 def _profile_text(stage: StageResult | None) -> str:
     if stage is None:
         return ""
-    if stage.measurement and stage.effect:
-        return f"{stage.effect.value} {measurement_text(stage.measurement)}"
-    return f"{(stage.effect or stage.verdict).value}, {stage.summary}"
+    if stage.measurement is not None and stage.effect is not None:
+        return measurement_text(stage.measurement)
+    return stage.summary
 
 
 def measurement_text(m: Measurement) -> str:
-    """Ratio first, then its interval, both latencies and the timer: ``1.77x [1.75, 1.79] 0.342 ms of 0.193 ms (cuda-event)``."""
-    return f"{m.ratio:.3g}x [{m.low:.3g}, {m.high:.3g}] {m.candidate_ms:.3g} ms of {m.baseline_ms:.3g} ms ({m.timer}, {m.size})"
+    """Interval, both latencies, the clock: ``[1.75, 1.79] 0.342 ms of 0.193 ms (cuda-event, paper)``."""
+    if m.baseline_ms is None or m.low is None or m.high is None:
+        return f"{m.candidate_ms:.3g} ms ({m.timer}, {m.size})"
+    return f"[{m.low:.3g}, {m.high:.3g}] {m.candidate_ms:.3g} ms of {m.baseline_ms:.3g} ms ({m.timer}, {m.size})"
 
 
 def _ratio(report: Report) -> float | None:

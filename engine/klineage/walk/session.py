@@ -5,18 +5,16 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from klineage.errors import KlineageError
 from klineage.gate import GateEvent, GateRequest, Report, Verdict, gate, report_from_json, report_to_json
 from klineage.kernel import Feature, Kernel
-from klineage.lineage import Draft, Meta, Step, StepRecord, Workspace
-from klineage.proposer import Candidate
+from klineage.lineage import Draft, Meta, Step, Workspace
+from klineage.proposer.candidate import Candidate
 from klineage.walk import forward, records
-from klineage.walk.snapshot import files_with, kernel_from, workload_from
+from klineage.walk.snapshot import kernel_from, workload_from
 
-if TYPE_CHECKING:
-    from klineage.workload import Workload
+from klineage.workload import WORKLOAD_FILE, Workload
 
 OnEvent = Callable[[GateEvent], None]
 
@@ -72,22 +70,22 @@ class Walk:
 
         steps = tuple(self.workspace.history(self.id))
         kernel = self.kernel_at(steps[-1].commit)
-        undo, redo = self.workspace.undoable(self.id)
         return WalkState(
-            meta=self.workspace.meta(self.id),
+            meta=self.workspace.meta(steps[-1].commit),
             steps=steps,
             rejected=tuple(self.workspace.rejected(self.id)),
             kernel=kernel,
             features=tuple(rules.features(kernel)),
-            sealed=self.workspace.is_sealed(self.id),
-            can_undo=undo,
-            can_redo=redo,
+            sealed=self.workspace.sealed(self.id),
+            can_undo=self.workspace.undoable(self.id),
+            can_redo=self.workspace.redoable(self.id),
         )
 
     def kernel_at(self, commit: str) -> Kernel:
         """The kernel of any state: a step of the walk or of the sealed lineage, or a rejected attempt."""
         if commit not in self._kernels:
-            self._kernels[commit] = kernel_from(self.workspace.read(commit), commit)
+            files = self.workspace.read(commit)
+            self._kernels[commit] = kernel_from(self.workspace.meta(commit), files, commit)
         return self._kernels[commit]
 
     def reports(self, commit: str) -> tuple[Report, ...]:
@@ -102,8 +100,8 @@ class Walk:
     def workload(self) -> Workload:
         """The workload that this lineage carries with it, never the one that happens to be on disk now."""
         if self._workload is None:
-            root = self.workspace.history(self.id)[0]
-            self._workload = workload_from(self.workspace.read(root.commit), root.commit)
+            root = self.workspace.history(self.id)[0].commit
+            self._workload = workload_from(self.workspace.meta(root), self.workspace.read(root), root)
         return self._workload
 
     # -- proposing and gating -----------------------------------------------------------------
@@ -150,17 +148,17 @@ class Walk:
         fresh: bool = False,
     ) -> Report:
         """Judge a candidate against the head. Blocks; progress arrives through ``on_event``."""
-        meta = self.workspace.meta(self.id)
-        head = self.kernel_at(self.workspace.history(self.id)[-1].commit)
-        request = GateRequest(self.kernel_of(candidate), self.workload, meta.platform, baseline=head)
+        state = self.state()
+        kernel = state.kernel_of(candidate)
+        request = GateRequest(kernel, self.workload, state.meta.platform, baseline=state.kernel)
         return gate(request, on_event, cancel, fresh=fresh)
 
     def gate_commit(
         self, commit: str, on_event: OnEvent | None = None, cancel: threading.Event | None = None
     ) -> Report:
         """Judge a recorded state by itself and note the report on it."""
-        meta = self.workspace.meta(self.id)
-        report = gate(GateRequest(self.kernel_at(commit), self.workload, meta.platform), on_event, cancel)
+        platform = self.workspace.meta(commit).platform
+        report = gate(GateRequest(self.kernel_at(commit), self.workload, platform), on_event, cancel)
         self.workspace.add_report(commit, report_to_json(report))
         return report
 
@@ -172,34 +170,43 @@ class Walk:
         Raises KlineageError when the report is of other bytes, or did not pass.
         """
         with self._deciding:
-            head = self.workspace.history(self.id)[-1]
-            kernel = self.kernel_of(candidate)
+            state = self.state()
+            kernel = state.kernel_of(candidate)
             if report.kernel != kernel.hash:
                 raise KlineageError("this gate result belongs to other bytes; gate the kernel again, then accept")
-            if report.baseline != head.kernel:
+            if report.baseline != state.kernel.hash:
                 raise KlineageError("this gate result was taken on another step; gate the kernel again, then accept")
             if report.verdict is not Verdict.PASS:
                 raise KlineageError(f"the gate did not pass ({report.why}); edit the kernel or reject it")
-            decision = "edited" if edited or candidate.proposer == "person" else "accepted"
-            record = records.of_step(candidate, report, decision=decision, why=why)
-            files = self._files(head.commit, kernel)
+            by_hand = edited or candidate.proposer == "person"
             return self.workspace.accept(
-                self.id, record, files, report_to_json(report), expected_head=head.commit
+                self.id,
+                records.of_candidate(candidate, kernel, state.meta, report, why=why, edited=by_hand),
+                self._files(kernel),
+                report_to_json(report),
+                expected_head=state.head.commit,
+                meta=_meta_of(state.meta, kernel),
             )
 
     def reject(self, candidate: Candidate, report: Report | None, *, why: str) -> Step:
-        """Keep an attempt as evidence, on the state it was tried on. ``why`` may not be empty."""
+        """Keep an attempt as evidence, on the state it was tried on. ``why`` may not be empty.
+
+        A report of other bytes is left out, since it is no evidence about these.
+        """
         if not why.strip():
             raise KlineageError("a rejection needs a reason: say in a few words what was wrong")
         with self._deciding:
-            head = self.workspace.history(self.id)[-1]
-            kernel = self.kernel_of(candidate)
-            usable = report if report is not None and report.kernel == kernel.hash else None
-            record = records.of_step(
-                candidate, usable, decision="rejected", why=why, kernel=kernel.hash, platform=self.workspace.meta(self.id).platform
+            state = self.state()
+            kernel = state.kernel_of(candidate)
+            own = report if report is not None and report.kernel == kernel.hash else None
+            return self.workspace.reject(
+                self.id,
+                records.of_candidate(candidate, kernel, state.meta, own, why=why),
+                self._files(kernel),
+                report_to_json(own) if own else None,
+                on=state.head.commit,
+                meta=_meta_of(state.meta, kernel),
             )
-            text = report_to_json(usable) if usable else None
-            return self.workspace.reject(self.id, record, self._files(head.commit, kernel), text, on=head.commit)
 
     def undo(self) -> str:
         """Take the last decision back; returns what it was. Raises KlineageError when there is none."""
@@ -222,7 +229,8 @@ class Walk:
 
     def save_draft(self, source: bytes, title: str) -> None:
         """Keep unfinished text; it is on disk when this returns."""
-        self.workspace.save_draft(self.id, title, source)
+        head = self.workspace.head(self.id)
+        self.workspace.save_draft(self.id, self.workspace.meta(head.commit).filename, source, title)
 
     def draft(self) -> Draft | None:
         """The unfinished text of this lineage, if any."""
@@ -231,5 +239,9 @@ class Walk:
     def clear_draft(self) -> None:
         self.workspace.clear_draft(self.id)
 
-    def _files(self, commit: str, kernel: Kernel) -> dict[str, bytes]:
-        return files_with(self.workspace.read(commit), kernel)
+    def _files(self, kernel: Kernel) -> dict[str, bytes]:
+        return {kernel.filename: kernel.source, WORKLOAD_FILE: self.workload.source}
+
+
+def _meta_of(meta: Meta, kernel: Kernel) -> Meta:
+    return replace(meta, config=kernel.config, flags=kernel.flags)

@@ -1,0 +1,81 @@
+"""What every surface answers about a kernel's text, whichever language it is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from klineage.errors import KlineageError
+from klineage.kernel import Kernel, Surface
+from klineage.surface import autotune
+from klineage.surface.problem import Problem
+from klineage.surface.tree import Function, parse, parse_kernel
+
+if TYPE_CHECKING:
+    from klineage.workload import Workload
+
+
+def check(kernel: Kernel, workload: Workload) -> Sequence[Problem]:
+    """Everything that the static rules of the kernel's language refuse, in the order of its lines."""
+    if kernel.surface == "c":
+        from klineage.surface.c_static import check as check_c
+
+        return check_c(kernel, workload)
+    from klineage.surface.triton_static import check as check_triton
+
+    return check_triton(kernel, workload)
+
+
+def entry_of(surface: Surface, filename: str, source: bytes, workload: Workload, wanted: str | None = None) -> str:
+    """The function to enter: ``wanted``, else the one named like the workload, else the only one there is.
+
+    Raises KlineageError naming the file and what there is to choose from.
+    """
+    unit = parse(surface, filename, source)
+    names = [f.name for f in unit.functions if _can_be_entry(surface, f)]
+    if wanted is not None:
+        if wanted not in names:
+            raise KlineageError(f"{filename} has no function {wanted!r} to enter; it has {', '.join(names) or 'none'}")
+        return wanted
+    if workload.name in names:
+        return workload.name
+    if len(names) == 1:
+        return names[0]
+    if not names:
+        broken = unit.broken_lines()
+        if broken:
+            raise KlineageError(f"{filename}:{broken[0]}: this is not valid {_LANGUAGE[surface]}, and no function to enter was found in it")
+        raise KlineageError(f"{filename} has no function to enter; {_NEEDED[surface]}")
+    raise KlineageError(f"{filename} has several functions that could be entered; choose one with --entry: {', '.join(names)}")
+
+
+_LANGUAGE = {"triton": "Python", "c": "C"}
+_NEEDED = {
+    "triton": "add a host function that launches its @triton.jit kernels (docs/workloads.md shows one)",
+    "c": "add one exported function whose parameters are named like the workload's buffers (docs/workloads.md shows one)",
+}
+
+
+def _can_be_entry(surface: Surface, function: Function) -> bool:
+    return function.exported if surface == "c" else not function.jit and "." not in function.name
+
+
+def flags_of(surface: Surface, source: bytes) -> tuple[str, ...]:
+    """The compiler flags that the source declares for itself."""
+    if surface != "c":
+        return ()
+    from klineage.surface.c_static import declared_flags
+
+    return declared_flags(source)
+
+
+def autotune_configs(kernel: Kernel) -> tuple[autotune.Config, ...]:
+    """The configurations that an autotuned kernel offers, in order; empty for any other kernel."""
+    if kernel.surface != "triton":
+        return ()
+    unit = parse_kernel(kernel)
+    for function in unit.functions:
+        found = autotune.configurations(unit, function)
+        if found:
+            return found
+    return ()
