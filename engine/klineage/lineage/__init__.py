@@ -1,0 +1,20 @@
+"""The memory: walks, lineages, rejected attempts, drafts and reports, in one git repository."""
+
+from klineage.lineage.lines import BlameLine, Op, line_ops
+from klineage.lineage.model import ForwardRecord, Meta, Operation, Step, StepRecord, Summary
+from klineage.lineage.reading import Draft
+from klineage.lineage.workspace import Workspace
+
+__all__ = [
+    "BlameLine",
+    "Draft",
+    "ForwardRecord",
+    "Meta",
+    "Op",
+    "Operation",
+    "Step",
+    "StepRecord",
+    "Summary",
+    "Workspace",
+    "line_ops",
+]

@@ -1,0 +1,97 @@
+"""One writer at a time, across threads and processes, and a sign when the last one died at work."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from klineage.errors import KlineageError
+
+NAME = "klineage.lock"
+WAIT_SECONDS = 10.0
+
+
+@dataclass
+class Held:
+    """The lock, while it is held.
+
+    descriptor:  inherited by the git processes of a write, so that the lock outlives a killed klineage
+                 until its last git has ended.
+    interrupted: (lineage id, time) of a writer that died between its two halves, else None.
+    unfinished:  set by the writer while a death would leave work for the next one.
+    """
+
+    descriptor: int
+    interrupted: tuple[str, float] | None
+    unfinished: bool = False
+
+
+@contextmanager
+def writing(git_dir: Path, lineage_id: str, wait: float = WAIT_SECONDS) -> Iterator[Held]:
+    """Hold the workspace for one write.
+
+    Raises KlineageError when the folder cannot be written, or another klineage keeps it longer than ``wait``.
+    """
+    path = git_dir / NAME
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    except OSError as error:
+        reason = "is read-only" if error.errno in (errno.EACCES, errno.EROFS, errno.EPERM) else str(error)
+        raise KlineageError(f"cannot write to {git_dir}: it {reason}; nothing was changed") from error
+    try:
+        _take(descriptor, git_dir, wait)
+        held = Held(descriptor, _interrupted(descriptor))
+        _put(descriptor, f"{os.getpid()} {time.time():.3f} {lineage_id}\n")
+        try:
+            yield held
+        finally:
+            if not held.unfinished:
+                _put(descriptor, "")
+    except OSError as error:
+        if error.errno == errno.ENOSPC:
+            raise KlineageError(
+                f"the disk is full, nothing was changed in {git_dir}; free some space"
+            ) from error
+        raise
+    finally:
+        os.close(descriptor)
+
+
+def _take(descriptor: int, git_dir: Path, wait: float) -> None:
+    deadline = time.monotonic() + wait
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except BlockingIOError:
+            if time.monotonic() > deadline:
+                who = _content(descriptor).partition(" ")[0] or "unknown"
+                raise KlineageError(
+                    f"another klineage (process {who}) is writing to {git_dir}; wait for it or end it"
+                ) from None
+        time.sleep(0.003)
+
+
+def _content(descriptor: int) -> str:
+    return os.pread(descriptor, 4096, 0).decode("utf-8", "replace")
+
+
+def _interrupted(descriptor: int) -> tuple[str, float] | None:
+    words = _content(descriptor).split()
+    if len(words) != 3:
+        return None
+    try:
+        return words[2], float(words[1])
+    except ValueError:
+        return None
+
+
+def _put(descriptor: int, text: str) -> None:
+    os.ftruncate(descriptor, 0)
+    os.pwrite(descriptor, text.encode(), 0)

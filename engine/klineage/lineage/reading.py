@@ -1,0 +1,152 @@
+"""Reading a workspace. Nothing here waits for a writer, and nothing here changes a byte."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from klineage.errors import KlineageError
+from klineage.lineage import lines, refs, store
+from klineage.lineage.model import Meta, Operation, Step, Summary, check_id
+from klineage.lineage.operations import stacks
+from klineage.lineage.plumbing import Git
+
+
+@dataclass(frozen=True)
+class Draft:
+    """What was being edited: ``name`` is the file, ``base`` the commit whose edit it is."""
+
+    name: str
+    data: bytes
+    title: str
+    base: str
+    when: datetime
+
+
+class Reader:
+    """The reading half of a workspace."""
+
+    def __init__(self, path: Path, git: Git) -> None:
+        self.path = path
+        self.git = git
+        self._walks: dict[str, tuple[Step, ...]] = {}
+
+    def lineages(self) -> list[Summary]:
+        """Every lineage here, most recently changed first; broken ones too, with what is broken."""
+        found = store.each(self.git, refs.WALKS, refs.LINEAGES, refs.OPERATIONS)
+        summaries = [
+            self._summary(ref.removeprefix(refs.WALKS), raw, found)
+            for ref, raw in found.items()
+            if ref.startswith(refs.WALKS)
+            and (refs.operations(ref.removeprefix(refs.WALKS)) in found or "\nLineage-Id: " in raw.message)
+        ]
+        return sorted(summaries, key=lambda summary: summary.updated, reverse=True)
+
+    def _summary(self, name: str, raw: store.RawCommit, found: Mapping[str, store.RawCommit]) -> Summary:
+        log = found.get(refs.operations(name), raw)
+        updated = datetime.fromtimestamp(max(raw.seconds, log.seconds), UTC)
+        try:
+            head, meta = raw.step(), store.meta(self.git, raw.commit)
+            tip = found.get(refs.sealed(name))
+            sealed = tip is not None and tip.step().walk == raw.commit
+        except KlineageError as error:
+            return Summary(name, name, None, 0, False, updated, str(error))
+        return Summary(name, meta.title, meta, head.number, sealed, updated)
+
+    def head(self, lineage_id: str) -> Step:
+        """The present state of the walk. Raises KlineageError when there is no such lineage."""
+        return store.commit(self.git, self._need(lineage_id)).step()
+
+    def history(self, lineage_id: str) -> list[Step]:
+        """The walk, the expert first, the present state last."""
+        head = self._need(lineage_id)
+        steps = self._walks.get(lineage_id, ())
+        if not steps or steps[-1].commit != head:
+            steps = tuple(store.history(self.git, head))
+            self._walks[lineage_id] = steps
+        return list(steps)
+
+    def rejected(self, lineage_id: str) -> list[Step]:
+        """The rejected attempts, oldest first; ``parent`` is the state that each was tried on."""
+        self._need(lineage_id)
+        found = store.each(self.git, refs.rejected(lineage_id))
+        return [raw.step() for _, raw in sorted(found.items(), key=lambda item: store.attempt(item[0]))]
+
+    def lineage(self, lineage_id: str) -> list[Step]:
+        """The sealed forward lineage, the naive kernel first; empty when it was never sealed."""
+        self._need(lineage_id)
+        tip = store.head(self.git, refs.sealed(lineage_id))
+        return store.history(self.git, tip) if tip else []
+
+    def sealed(self, lineage_id: str) -> bool:
+        """Whether there is a forward lineage of the present state of the walk."""
+        head, tip = self._need(lineage_id), store.head(self.git, refs.sealed(lineage_id))
+        return bool(tip) and store.commit(self.git, tip).step().walk == head
+
+    def step(self, commit: str) -> Step:
+        """The step that a commit records."""
+        return store.commit(self.git, commit).step()
+
+    def meta(self, commit: str) -> Meta:
+        """``lineage.json`` of a state."""
+        return store.meta(self.git, commit)
+
+    def read(self, commit: str) -> dict[str, bytes]:
+        """The files of a state, byte for byte."""
+        return store.files(self.git, commit)
+
+    def reports(self, commit: str) -> list[str]:
+        """The gate reports of a state, oldest first, as JSON texts."""
+        return store.reports(self.git, commit)
+
+    def operations(self, lineage_id: str) -> list[Operation]:
+        """The operation log, oldest first."""
+        return store.operations(self.git, lineage_id)
+
+    def undoable(self, lineage_id: str) -> str:
+        """What ``undo`` would undo, e.g. "accept: Remove unrolling"; "" for nothing."""
+        undo, _ = stacks(self.operations(lineage_id))
+        return str(undo[-1]) if undo else ""
+
+    def redoable(self, lineage_id: str) -> str:
+        """What ``redo`` would redo; "" for nothing."""
+        _, redo = stacks(self.operations(lineage_id))
+        return str(redo[-1]) if redo else ""
+
+    def diff_ops(self, commit_a: str, commit_b: str, filename: str) -> list[lines.Op]:
+        """What git (histogram) says changed in one file between two states; a missing file is empty."""
+        a, b = (store.tree(self.git, commit).get(filename) for commit in (commit_a, commit_b))
+        old, new = (store.blob(self.git, found) if found else b"" for found in (a, b))
+        return lines.line_ops(old, new)
+
+    def blame(self, lineage_id: str) -> list[lines.BlameLine]:
+        """For each line of the sealed lineage's last state, the step that wrote it."""
+        steps = self.lineage(lineage_id)
+        if not steps:
+            raise KlineageError(
+                f"{lineage_id} is not sealed yet; klineage seal {lineage_id} writes its lineage"
+            )
+        return lines.blame(self.git, steps, store.meta(self.git, steps[-1].commit).filename)
+
+    def load_draft(self, lineage_id: str) -> Draft | None:
+        """The draft, or None."""
+        if not store.head(self.git, refs.draft(check_id(lineage_id))):
+            return None
+        raw = store.commit(self.git, refs.draft(lineage_id))
+        ((name, data),) = store.files(self.git, raw.commit).items()
+        title = raw.message.partition("\n\n")[0]
+        return Draft(
+            name,
+            data,
+            "" if title == "Draft" else title,
+            raw.parent,
+            datetime.fromtimestamp(raw.seconds, UTC),
+        )
+
+    def _need(self, lineage_id: str) -> str:
+        head = store.head(self.git, refs.walk(check_id(lineage_id)))
+        if not head:
+            raise KlineageError(f"there is no lineage {lineage_id!r} in {self.path}; klineage log lists them")
+        return head
