@@ -121,8 +121,8 @@ ACTIONS: tuple[Action, ...] = (
     _a("editor-leave", "leave", "escape", "editor", "Go back; the draft is kept and offered again", 2),
     _a("editor-discard", "discard", "ctrl+d", "editor", "Throw the draft away, after a question", 3),
     # Questions
-    _a("dialog-confirm", "confirm", "enter", "dialog", "Answer yes, or send what is typed", 1),
-    _a("dialog-cancel", "cancel", "escape", "dialog", "Go back; nothing happens", 2),
+    _a("dialog-confirm", "confirm", "enter,y", "dialog", "Answer yes, or send what is typed", 1),
+    _a("dialog-cancel", "cancel", "escape,n", "dialog", "Go back; nothing happens", 2),
 )
 # fmt: on
 

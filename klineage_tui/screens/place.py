@@ -31,6 +31,15 @@ class Host(Protocol):
     def decided(self) -> None:
         """Say that a decision is on disk, so that other places read again when shown."""
 
+    def action_verb(self, action: str) -> None:
+        """Do an action of everywhere, or say why not."""
+
+    def theme_names(self) -> list[str]:
+        """The themes that can be chosen, in the order in which the key goes through them."""
+
+    def choose_theme(self, name: str) -> None:
+        """Use a theme, now and at the next start."""
+
 
 class JobDone(Message):
     """A job of a place ended; delivered to the place on its own thread."""

@@ -1,0 +1,268 @@
+"""The app: places as modes, themes, the palette, and what happens when something goes wrong."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+from klineage.errors import KlineageError
+from textual.app import App
+from textual.binding import BindingType
+from textual.reactive import var
+from textual.worker import Worker, WorkerState
+
+from klineage_tui.actions import BY_ID, bindings_for
+from klineage_tui.config import Config, config_folder, load_config
+from klineage_tui.crash import log_exception
+from klineage_tui.palette import ActionProvider
+from klineage_tui.screens.induce import InduceScreen
+from klineage_tui.screens.lineages import LineagesScreen
+from klineage_tui.screens.place import Place
+from klineage_tui.session import Session, load_session
+from klineage_tui.text.sanitize import sanitize
+from klineage_tui.themes import DEFAULT, VARIABLES, Themes, load_themes
+
+if TYPE_CHECKING:
+    from klineage.lineage import Workspace
+    from klineage.walk import Walk
+
+
+def _history() -> Place:
+    from klineage_tui.screens.history import HistoryScreen
+
+    return HistoryScreen()
+
+
+class KlineageApp(App[int]):
+    """One workspace on screen. The workspace is opened after the first paint, off the screen's thread."""
+
+    TITLE = "klineage"
+    CSS_PATH = "app.tcss"
+    ENABLE_COMMAND_PALETTE = True
+    COMMAND_PALETTE_BINDING = "ctrl+p"
+    COMMANDS = {ActionProvider}
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings_for("app")]
+    MODES = {"lineages": LineagesScreen, "induce": InduceScreen, "history": _history}
+    DEFAULT_MODE = "lineages"
+    HORIZONTAL_BREAKPOINTS = [(0, "-tiny"), (40, "-narrow"), (100, "-medium"), (140, "-wide")]
+    VERTICAL_BREAKPOINTS = [(0, "-flat"), (10, "-low"), (20, "-high")]
+
+    diff_layout: var[str] = var("auto")
+
+    def __init__(
+        self,
+        path: Path,
+        lineage: str | None,
+        config: Config,
+        themes: Themes,
+        session: Session,
+        problems: Sequence[str] = (),
+    ) -> None:
+        self._themes = themes  # asked for variables while the App is made
+        super().__init__()
+        self.path = path
+        self.workspace: Workspace | None = None
+        self.walk: Walk | None = None
+        self.revision = 0
+        self.config = config
+        self.keys_in_force = config.keymap()
+        self._wanted = lineage
+        self._session = session
+        self._problems = [*problems, *themes.problems]
+        for theme in themes.themes:
+            self.register_theme(theme)
+        self.set_reactive(KlineageApp.diff_layout, session.layout or config.layout)
+        self.set_keymap(self.keys_in_force)
+
+    def get_theme_variable_defaults(self) -> dict[str, str]:
+        default = next(theme for theme in self._themes.themes if theme.name == DEFAULT)
+        return {name: default.variables[name] for name in VARIABLES}
+
+    # -- start ------------------------------------------------------------------------------------
+
+    def on_mount(self) -> None:
+        self._start_theme()
+        if self._wanted or self._remembered():
+            self.switch_mode(self._remembered_place())
+        self.call_after_refresh(self.open_workspace)
+
+    def _start_theme(self) -> None:
+        wanted = self.config.theme or self._session.theme or DEFAULT
+        if wanted not in self._themes.names():
+            names = ", ".join(self._themes.names())
+            self._problems.append(f"there is no theme '{wanted}'; there are {names}")
+            wanted = DEFAULT
+        self.theme = wanted
+
+    def _key(self) -> str:
+        return str(self.path.resolve())
+
+    def _remembered(self) -> str:
+        return self._session.lineages.get(self._key(), "")
+
+    def _remembered_place(self) -> str:
+        place = self._session.places.get(self._key(), "induce")
+        return place if place in ("induce", "history") else "induce"
+
+    def open_workspace(self) -> None:
+        """Open the workspace in a thread; the engine is imported there, after the first paint."""
+        self.run_worker(self._open, group="open", thread=True, exit_on_error=False)
+
+    def _open(self) -> None:
+        try:
+            from klineage.walk import open_workspace
+
+            workspace = open_workspace(self.path)
+            ids = [summary.id for summary in workspace.lineages()]
+        except KlineageError as problem:
+            self.call_from_thread(self._leave_with, str(problem))
+        else:
+            self.call_from_thread(self._opened, workspace, ids)
+
+    def _opened(self, workspace: Workspace, ids: list[str]) -> None:
+        self.workspace = workspace
+        for problem in self._problems:
+            self.notify(problem, severity="warning", timeout=10, markup=False)
+        if self._wanted and self._wanted not in ids:
+            known = ", ".join(ids) or "none"
+            self._leave_with(f"{self.path} has no lineage '{self._wanted}'; it has {known}")
+            return
+        lineage = self._wanted or (self._remembered() if self._remembered() in ids else "")
+        if not lineage and len(ids) == 1:
+            lineage = ids[0]
+        if lineage:
+            self.open_lineage(lineage, self._remembered_place())
+        else:
+            self.switch_mode("lineages")
+            self._reload_shown()
+
+    def _leave_with(self, sentence: str) -> None:
+        self.exit(1, 1, message=f"klineage: {sanitize(sentence)}")
+
+    def open_lineage(self, lineage: str, place: str = "induce") -> None:
+        """Make a lineage the one that every place shows."""
+        from klineage.walk import Walk
+
+        assert self.workspace is not None
+        self.walk = Walk(self.workspace, lineage)
+        self._session.lineages[self._key()] = lineage
+        self.go(place)
+
+    # -- what places ask for ------------------------------------------------------------------------
+
+    def go(self, place: str) -> None:
+        """Show a place; it is remembered."""
+        if place in ("induce", "history"):
+            self._session.places[self._key()] = place
+        self.switch_mode(place)
+        self._reload_shown()
+        self._remember()
+
+    def _reload_shown(self) -> None:
+        if isinstance(self.screen, Place):
+            self.screen.reload_if_outdated()
+
+    def decided(self) -> None:
+        self.revision += 1
+
+    def theme_names(self) -> list[str]:
+        return self._themes.names()
+
+    def choose_theme(self, name: str) -> None:
+        self.theme = name
+        self._session.theme = name
+        self._remember()
+
+    def _remember(self) -> None:
+        try:
+            self._session.save()
+        except KlineageError as problem:
+            self.notify(str(problem), severity="warning", markup=False)
+
+    # -- verbs --------------------------------------------------------------------------------------
+
+    def why_not(self, action: str) -> str:
+        """One sentence that says why an action of everywhere cannot be done now; empty when it can."""
+        if self.workspace is None and action in ("induce", "history", "lineages"):
+            return "the workspace is still being opened"
+        if self.walk is None and action in ("induce", "history"):
+            return "open a lineage first: choose one and press enter"
+        return ""
+
+    def action_verb(self, action: str) -> None:
+        if reason := self.why_not(action):
+            self.notify(reason, title=BY_ID[action].title, severity="warning", markup=False)
+            return
+        self._verbs()[action]()
+
+    def _verbs(self) -> dict[str, Callable[[], object]]:
+        return {
+            "induce": lambda: self.go("induce"),
+            "history": lambda: self.go("history"),
+            "lineages": lambda: self.go("lineages"),
+            "next-pane": lambda: self._pane(1),
+            "previous-pane": lambda: self._pane(-1),
+            "theme": self._next_theme,
+            "layout": self._next_layout,
+            "palette": self.action_command_palette,
+            "help": self._help,
+            "quit": self.exit,
+        }
+
+    def _pane(self, step: int) -> None:
+        if isinstance(self.screen, Place):
+            self.screen.next_pane(step)
+
+    def _next_theme(self) -> None:
+        names = self._themes.names()
+        self.choose_theme(names[(names.index(self.theme) + 1) % len(names)])
+        self.notify(f"theme {self.theme}", timeout=1.5, markup=False)
+
+    def _next_layout(self) -> None:
+        self.diff_layout = "unified" if self.diff_layout == "split" else "split"
+        self._session.layout = self.diff_layout
+        self._remember()
+
+    def _help(self) -> None:
+        from klineage_tui.screens.help import HelpScreen
+
+        if isinstance(self.screen, Place):
+            self.push_screen(HelpScreen(self.screen.PLACE, self.keys_in_force))
+
+    # -- when something goes wrong ---------------------------------------------------------------------
+
+    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
+        """A job of the app itself that failed: a defect, so one line and a log, then out."""
+        problem = event.worker.error
+        if event.state is WorkerState.ERROR and event.worker.node is self and problem is not None:
+            log = log_exception(problem)
+            self._leave_with(f"internal error ({type(problem).__name__}); the details are in {log}")
+
+    def _fatal_error(self) -> None:
+        """Textual would print a traceback with local variables, keys among them."""
+        problem = sys.exc_info()[1] or self._exception
+        name = type(problem).__name__ if problem is not None else "unknown"
+        log = log_exception(problem) if problem is not None else "no file"
+        line = f"klineage: internal error ({name}); your work is on disk, the details are in {log}"
+        self.panic(line)
+
+    async def on_unmount(self) -> None:
+        if self.workspace is not None:
+            self.workspace.close()
+
+
+def run(workspace_path: Path, lineage: str | None) -> int:
+    """Show the app until the person leaves. Returns the exit code of the process.
+
+    Raises KlineageError for a workspace that is not there or a configuration that is not understood.
+    """
+    if not workspace_path.exists():
+        raise KlineageError(f"{workspace_path}: there is no such folder; klineage demo makes a workspace")
+    config = load_config()
+    themes = load_themes(config_folder() / "themes")
+    session, problem = load_session()
+    app = KlineageApp(workspace_path, lineage, config, themes, session, [problem] if problem else [])
+    code = app.run()
+    return app.return_code or (code or 0)

@@ -1,0 +1,48 @@
+"""A proposal as text: its title, what it takes away and why."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from klineage_tui.text.sanitize import sanitize
+
+if TYPE_CHECKING:
+    from klineage_tui.proposals import Proposal, Queue
+
+
+def proposal_title(queue: Queue) -> tuple[list[tuple[str, str]], str]:
+    """The pane's title at its two ends: position and what it does; who proposes it and where it stands."""
+    current = queue.current
+    if current is None:
+        return [("PROPOSAL", "")], ""
+    left = [
+        (f"PROPOSAL {queue.position + 1} of {len(queue.proposals)}  ", ""),
+        (sanitize(current.candidate.title), "$foreground"),
+    ]
+    standing = "" if current.standing == "pending" else current.standing
+    who = "edited by a person" if current.edited else sanitize(current.candidate.proposer)
+    return left, "  ".join(part for part in (standing, who) if part)
+
+
+def about(proposal: Proposal) -> list[tuple[str, str]]:
+    """Two lines above the diff, as styled parts: where and what with its settings; then why."""
+    candidate = proposal.candidate
+    names = ", ".join(dict.fromkeys(feature.name for feature in candidate.removes)) or candidate.action
+    settings = "  ".join(f"{name}={value}" for name, value in candidate.settings.items())
+    parts = [
+        ("removes ", "$muted"),
+        (sanitize(names), "$foreground"),
+        (" at ", "$muted"),
+        (sanitize(candidate.locus), "$foreground"),
+    ]
+    if settings:
+        parts.append(("  " + sanitize(settings), "$muted"))
+    why = f"rejected here: {proposal.reason}" if proposal.standing == "rejected" else candidate.rationale
+    return [*parts, ("\n" + sanitize(" ".join(why.split())), "$muted")]
+
+
+def queue_text(queue: Queue) -> str:
+    """How much is left to decide: ``3 to decide, 1 skipped``."""
+    parts = [f"{queue.pending} to decide"]
+    parts += [f"{n} {word}" for word in ("skipped", "rejected") if (n := queue.count(word))]
+    return ", ".join(parts)

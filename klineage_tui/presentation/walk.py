@@ -1,0 +1,122 @@
+"""A walk as lines: the column at the left, the strip above, and the heading of the place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from klineage_tui.presentation.gate import verdict_role
+from klineage_tui.text.columns import clip, pad, width
+from klineage_tui.text.line import Line, compose
+from klineage_tui.text.numbers import ratio
+from klineage_tui.text.sanitize import sanitize
+
+if TYPE_CHECKING:
+    from klineage.lineage import Step
+    from klineage.walk import WalkState
+
+
+def step_name(step: Step) -> str:
+    """As on the command line: ``0`` is the expert, counting backward; ``K0`` the naive form, forward."""
+    return f"K{step.number}" if step.direction == "forward" else f"{step.number}"
+
+
+def mechanism(step: Step) -> str:
+    """What a step took away, in a word or two."""
+    names = list(dict.fromkeys(feature.name for feature in step.removes))
+    return sanitize(", ".join(names) or step.action or step.subject)
+
+
+def column_lines(state: WalkState, cells: int) -> tuple[list[Line], int, dict[int, Step]]:
+    """The lineage from expert to here, each step with what it removed and what was rejected on it.
+
+    Returns the lines, the row of the current state, and the state of each row that stands for one.
+    """
+    rejected: dict[str, list[Step]] = {}
+    for attempt in state.rejected:
+        rejected.setdefault(attempt.parent, []).append(attempt)
+    lines: list[Line] = []
+    rows: dict[int, Step] = {}
+    here = 0
+    for index, step in enumerate(state.steps):
+        if index:
+            lines.append(compose(("│  ", "lane"), ("- " + clip(mechanism(step), cells - 5), "")))
+        is_head = step.commit == state.head.commit
+        if is_head:
+            here = len(lines)
+        rows[len(lines)] = step
+        lines.append(_state_line(step, cells, is_head=is_head))
+        for attempt in rejected.get(step.commit, ()):
+            rows[len(lines)] = attempt
+            lines.append(_rejected_line(attempt, cells))
+    return lines, here, rows
+
+
+def _state_line(step: Step, cells: int, *, is_head: bool) -> Line:
+    name = " ".join(
+        part for part in (step_name(step), "" if step.number else "expert", "here" if is_head else "") if part
+    )
+    effect = step_effect(step)
+    mark = ("● ", "accent") if is_head else ("○ ", "lane")
+    room = cells - 2 - width(effect)
+    role = "strong" if is_head else ""
+    return compose(mark, (pad(clip(name, room - 1), room), role), (effect, "muted"))
+
+
+def _rejected_line(attempt: Step, cells: int) -> Line:
+    word = rejection_word(attempt)
+    label = clip(mechanism(attempt), cells - 6 - width(word))
+    return compose(
+        ("├─ ", "lane"), ("x ", "verdict-fail"), (label + " ", "muted"), (word, verdict_role("fail"))
+    )
+
+
+def rejection_word(attempt: Step) -> str:
+    """``FAIL`` and its kin when the gate decided; ``NO`` when a person did."""
+    verdict = attempt.gate.split(" ", 1)[0].strip(",")
+    return verdict.upper() if verdict in ("fail", "error", "timeout", "unsupported") else "NO"
+
+
+def step_effect(step: Step) -> str:
+    """The ratio to the state before, or the effect in a word, where the gate gave one."""
+    if step.ratio is not None:
+        return ratio(step.ratio)
+    return sanitize(step.effect.replace("-", " ")) if step.effect else ""
+
+
+def strip_line(state: WalkState, cells: int) -> Line:
+    """The lineage in one row, for terminals without room for the column: the end is kept."""
+    parts: list[tuple[str, str]] = []
+    for index, step in enumerate(state.steps):
+        is_head = step.commit == state.head.commit
+        if index:
+            parts.append((f" ─{mechanism(step)}→ ", "muted"))
+        name = step_name(step) + ("" if step.number else " expert")
+        parts.append((f"● {name} here" if is_head else f"○ {name}", "accent" if is_head else ""))
+    if state.rejected:
+        parts.append((f"   {len(state.rejected)} rejected", "muted"))
+    while len(parts) > 1 and sum(width(text) for text, _ in parts) > cells:
+        parts.pop(0)
+        if parts[0][0] != "… ":
+            parts[0] = ("… ", "muted")
+    return compose(*parts)
+
+
+def heading(state: WalkState) -> tuple[str, str]:
+    """The first row of the app: what is walked, and how far."""
+    steps = len(state.steps) - 1
+    left = sanitize(state.meta.title)
+    taken = f"{steps} step{'' if steps == 1 else 's'} from the expert"
+    parts = [taken, total_effect(state.steps), "sealed" if state.sealed else ""]
+    return left, "  ".join(part for part in parts if part)
+
+
+def total_effect(steps: Sequence[Step]) -> str:
+    """All ratios multiplied, when every step has one: how much slower than the expert."""
+    ratios = [step.ratio for step in steps[1:]]
+    if not ratios or any(value is None for value in ratios):
+        return ""
+    total = 1.0
+    for value in ratios:
+        total *= value or 1.0
+    return f"≈{ratio(total)} the expert's time"

@@ -1,0 +1,87 @@
+"""Small questions on top of a place: yes or no, and a typed reason."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from textual.app import ComposeResult
+from textual.containers import Vertical
+from textual.screen import ModalScreen
+from textual.widgets import Input, Static
+
+from klineage_tui.actions import bindings_for
+from klineage_tui.keys import shown_key
+from klineage_tui.text.sanitize import sanitize
+from klineage_tui.widgets.too_small import TooSmall
+
+Answer = TypeVar("Answer")
+
+
+class Dialog(ModalScreen[Answer]):
+    """A box in the middle with a title, a question and the keys that answer it."""
+
+    BINDINGS = [*bindings_for("dialog")]
+    CSS = """
+    Dialog { align: center middle; background: $background 60%; }
+    Dialog > Vertical {
+        width: 68; max-width: 90%; height: auto; max-height: 90%;
+        background: $surface; border: round $accent; padding: 1 2;
+    }
+    Dialog .title { text-style: bold; }
+    Dialog .keys { color: $muted; margin-top: 1; }
+    Dialog Input, Dialog Input:focus {
+        border: none; height: 1; padding: 0; margin-top: 1; background: $panel;
+    }
+    """
+
+    def __init__(self, title: str, question: str, confirm: str, keys: dict[str, str]) -> None:
+        super().__init__()
+        self._title, self._question, self._confirm = sanitize(title), sanitize(question), confirm
+        self._keys = keys
+
+    def compose(self) -> ComposeResult:
+        with Vertical():
+            yield Static(self._title, classes="title", markup=False)
+            yield Static(self._question, markup=False)
+            yield from self.answer()
+            yes, no = shown_key(self._keys["dialog-confirm"]), shown_key(self._keys["dialog-cancel"])
+            yield Static(f"{yes} {self._confirm}   {no} goes back", classes="keys", markup=False)
+        yield TooSmall()
+
+    def answer(self) -> ComposeResult:
+        """Widgets between the question and the keys."""
+        yield from ()
+
+    def action_dialog_cancel(self) -> None:
+        self.dismiss(None)
+
+
+class Confirm(Dialog[bool]):
+    """Yes or no; dismissed with True, or None."""
+
+    def action_dialog_confirm(self) -> None:
+        self.dismiss(True)
+
+
+class AskReason(Dialog[str]):
+    """A reason of a few words; an empty one is not taken."""
+
+    def __init__(self, title: str, question: str, keys: dict[str, str], suggestion: str = "") -> None:
+        super().__init__(title, question, "keeps it as rejected", keys)
+        self._suggestion = " ".join(suggestion.split())
+
+    def answer(self) -> ComposeResult:
+        yield Input(value=self._suggestion, placeholder="why? (a few words)", select_on_focus=True)
+
+    def on_mount(self) -> None:
+        self.query_one(Input).focus()
+
+    def on_input_submitted(self) -> None:
+        self.action_dialog_confirm()
+
+    def action_dialog_confirm(self) -> None:
+        reason = self.query_one(Input).value.strip()
+        if reason:
+            self.dismiss(reason)
+        else:
+            self.notify("A rejection needs a reason: type a few words.", severity="warning", markup=False)

@@ -1,0 +1,144 @@
+"""Editing a kernel in the app. The draft is saved when typing pauses, and before leaving."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from klineage.errors import KlineageError
+from textual.app import ComposeResult
+from textual.document._document import Document
+from textual.screen import ModalScreen
+from textual.timer import Timer
+from textual.widgets import TextArea
+
+from klineage_tui.actions import bindings_for
+from klineage_tui.screens.dialog import Confirm
+from klineage_tui.widgets.action_bar import ActionBar
+from klineage_tui.widgets.title_row import TitleRow
+from klineage_tui.widgets.too_small import TooSmall
+
+if TYPE_CHECKING:
+    from klineage.walk import Walk
+
+_IDLE = 0.4  # seconds without a key after which the draft is saved
+_PLAIN_FROM = 500  # lines: colouring a longer text makes typing slow
+
+
+def why_not_here(source: bytes) -> str:
+    """Why these bytes cannot be edited in the app without changing others; empty when they can."""
+    try:
+        text = source.decode("utf-8")
+    except UnicodeDecodeError as problem:
+        return f"byte {problem.start} is not UTF-8"
+    if Document(text).text != text:
+        return "its line endings are mixed, and editing here would change them all"
+    return ""
+
+
+class EditScreen(ModalScreen[bytes | None]):
+    """Dismissed with the edited bytes, or None when the person leaves (the draft stays) or discards."""
+
+    BINDINGS = [*bindings_for("editor")]
+    CSS = """
+    EditScreen { background: $background; }
+    EditScreen #edit-title { background: $surface; color: $foreground; }
+    EditScreen TextArea, EditScreen TextArea:focus { border: none; padding: 0; height: 1fr; }
+    """
+
+    def __init__(
+        self, walk: Walk, filename: str, source: bytes, title: str, line: int, keys: dict[str, str]
+    ) -> None:
+        super().__init__()
+        self._walk = walk
+        self._filename = filename
+        self._source = source
+        self._title = title
+        self._line = line
+        self._keys = keys
+        self._timer: Timer | None = None
+        self._saved = source
+
+    def compose(self) -> ComposeResult:
+        text = self._source.decode("utf-8")
+        yield TitleRow(id="edit-title")
+        area = TextArea(text, show_line_numbers=True, tab_behavior="indent", soft_wrap=False)
+        if self._filename.endswith(".py") and text.count("\n") < _PLAIN_FROM:
+            area.language = "python"
+        yield area
+        yield ActionBar("editor", self._keys)
+        yield TooSmall()
+
+    def on_mount(self) -> None:
+        area = self.query_one(TextArea)
+        area.move_cursor((self._line - 1, 0), center=True)
+        area.focus()
+        self._say("not changed yet")
+
+    def _say(self, state: str) -> None:
+        left = [("EDIT  ", "bold"), (self._filename, ""), (f"  {self._title}", "$muted")]
+        self.query_one("#edit-title", TitleRow).show(left, state)
+
+    @property
+    def _bytes(self) -> bytes:
+        return self.query_one(TextArea).text.encode("utf-8")
+
+    def on_text_area_changed(self) -> None:
+        if self._bytes == self._saved:
+            return
+        self._say("draft …")
+        if self._timer is not None:
+            self._timer.stop()
+        self._timer = self.set_timer(_IDLE, self._save_soon)
+
+    def _save_soon(self) -> None:
+        data = self._bytes
+        self.run_worker(
+            lambda: self._save(data), group="draft", exclusive=True, thread=True, exit_on_error=False
+        )
+
+    def _save(self, data: bytes) -> None:
+        """In a thread: write the draft, then say so."""
+        try:
+            self._walk.save_draft(data, self._title)
+        except KlineageError as problem:
+            self.app.call_from_thread(self._say, f"draft NOT saved: {problem}")
+        else:
+            self.app.call_from_thread(self._was_saved, data)
+
+    def _was_saved(self, data: bytes) -> None:
+        self._saved = data
+        if self.is_attached and data == self._bytes:
+            self._say("draft saved")
+
+    async def action_editor_done(self) -> None:
+        await self._leave(self._bytes if self._bytes != self._source else None)
+
+    async def action_editor_leave(self) -> None:
+        await self._leave(None)
+
+    async def _leave(self, result: bytes | None) -> None:
+        """Leave when the draft is on disk. Where it cannot be written, only bytes that are taken may go."""
+        data = self._bytes
+        if self._timer is not None:
+            self._timer.stop()
+        if data != self._saved:
+            try:
+                await asyncio.to_thread(self._walk.save_draft, data, self._title)
+            except KlineageError as problem:
+                self.notify(f"The draft is not saved: {problem}", severity="error", markup=False)
+                if result is None:
+                    return
+        self.dismiss(result)
+
+    def action_editor_discard(self) -> None:
+        question = "Throw this edit away? The proposal stays as it was."
+        self.app.push_screen(Confirm("Discard", question, "throws it away", self._keys), self._discard)
+
+    def _discard(self, yes: bool | None) -> None:
+        if yes:
+            self.run_worker(self._walk.clear_draft, group="draft", thread=True, exit_on_error=False)
+            self.dismiss(None)
+
+    def on_action_bar_chosen(self, message: ActionBar.Chosen) -> None:
+        self.run_worker(self.run_action(message.action.replace("-", "_")))

@@ -1,0 +1,69 @@
+"""Every key of the place that was on screen, from the registry."""
+
+from __future__ import annotations
+
+from textual.app import ComposeResult
+from textual.containers import Vertical
+from textual.screen import ModalScreen
+from textual.widgets import Static
+
+from klineage_tui.actions import PLACES, actions_of, bindings_for
+from klineage_tui.keys import shown_keys
+from klineage_tui.text.columns import pad
+from klineage_tui.text.line import Line, compose
+from klineage_tui.widgets.lines import Lines, LineView
+from klineage_tui.widgets.too_small import TooSmall
+
+
+def help_lines(place: str, keys: dict[str, str]) -> list[Line]:
+    """The keys of a place, of everywhere and of views, under headings."""
+    lines: list[Line] = []
+    for part in (place, "app", "view"):
+        lines.append(compose((PLACES[part], "heading")))
+        for action in actions_of(part):
+            command = f"   klineage {action.verb}" if action.verb else ""
+            lines.append(
+                compose(
+                    ("  " + pad(shown_keys(keys[action.id]), 14), "accent"),
+                    action.description,
+                    (command, "muted"),
+                )
+            )
+        lines.append(Line(""))
+    return lines[:-1]
+
+
+class HelpScreen(ModalScreen[None]):
+    """Scrolls; any of escape, ? and q leaves."""
+
+    BINDINGS = [*bindings_for("dialog"), ("question_mark,q", "dialog_cancel", "close")]
+    CSS = """
+    HelpScreen { align: center middle; background: $background 60%; }
+    HelpScreen > Vertical {
+        width: 100; max-width: 94%; height: auto; max-height: 92%;
+        background: $surface; border: round $accent; padding: 1 2;
+    }
+    HelpScreen LineView { height: auto; max-height: 100%; }
+    HelpScreen .keys { color: $muted; margin-top: 1; }
+    """
+
+    def __init__(self, place: str, keys: dict[str, str]) -> None:
+        super().__init__()
+        self._lines = help_lines(place, keys)
+
+    def compose(self) -> ComposeResult:
+        with Vertical():
+            yield LineView(Lines(self._lines), cursor=False)
+            yield Static("esc closes   the same names work on the command line", classes="keys", markup=False)
+        yield TooSmall()
+
+    def on_mount(self) -> None:
+        view = self.query_one(LineView)
+        view.show(view.document)
+        view.focus()
+
+    def action_dialog_confirm(self) -> None:
+        self.dismiss(None)
+
+    def action_dialog_cancel(self) -> None:
+        self.dismiss(None)

@@ -1,0 +1,374 @@
+"""Induce: go through the proposals on the current state, gate them, decide."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypeVar
+
+from textual.message import Message
+
+from klineage_tui.actions import bindings_for
+from klineage_tui.presentation.gate import GateView
+from klineage_tui.presentation.proposal import queue_text
+from klineage_tui.proposals import Proposal, Queue, evidence, queue_of
+from klineage_tui.screens.induce_edits import InduceEdits
+from klineage_tui.widgets.action_bar import ActionBar
+from klineage_tui.widgets.lines import LineView
+
+if TYPE_CHECKING:
+    from klineage.gate import GateEvent, Report
+    from klineage.kernel import Kernel
+    from klineage.lineage import Draft, Op, Step
+    from klineage.proposer import Candidate
+    from klineage.walk import Walk, WalkState
+
+T = TypeVar("T")
+_CLOSED_WHILE_LOADING = "the lineage is still being read"
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A walk as read in one job."""
+
+    state: WalkState
+    queue: Queue
+    draft: Draft | None
+
+
+def load(walk: Walk, skipped: frozenset[str]) -> Loaded:
+    """Everything that Induce shows, from git and the proposers."""
+    state = walk.state()
+
+    def reason(candidate: Candidate) -> str | None:
+        rejection = state.rejection_of(candidate)
+        return None if rejection is None else rejection.why
+
+    queue = queue_of(walk.candidates(), lambda c: state.kernel_of(c).hash, reason, skipped)
+    return Loaded(state, queue, walk.draft())
+
+
+class GateProgress(Message):
+    """A running gate said something; posted from its thread."""
+
+    def __init__(self, run: GateRun, event: GateEvent) -> None:
+        super().__init__()
+        self.run = run
+        self.event = event
+
+
+class GateRun:
+    """One running gate: of which bytes, on which state, how far, and how to stop it."""
+
+    def __init__(self, proposal: Proposal, head: str) -> None:
+        self.proposal = proposal
+        self.key = (proposal.kernel, head)
+        self.cancel = threading.Event()
+        self.started = time.monotonic()
+        self.view = GateView("running")
+
+
+class InduceScreen(InduceEdits):
+    """The decisions. What they mean is the engine's business; here they are enabled, run and shown."""
+
+    PLACE = "induce"
+    BINDINGS = [*bindings_for("induce")]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._state: WalkState | None = None
+        self._reports: dict[tuple[str, str], Report] = {}  # (kernel, state it was gated on)
+        self._skipped: frozenset[str] = frozenset()  # kernel hashes
+        self._run: GateRun | None = None
+        self._outcome: dict[tuple[str, str], GateView] = {}  # gates that gave no report
+        self._deciding = False
+
+    # -- reading ------------------------------------------------------------------------------------
+
+    def reload(self) -> None:
+        walk = self.host.walk
+        assert walk is not None
+        if self._state is not None and walk.id != self._state.meta.id:
+            self._stop_gate()
+            self._state = None
+        self.job("load", lambda: load(walk, self._skipped), self._loaded)
+
+    def _loaded(self, loaded: Loaded) -> None:
+        fresh = self._state is None
+        self._state, self._queue = loaded.state, loaded.queue
+        self._deciding = False
+        self.show_walk(loaded.state)
+        self.show_queue()
+        if fresh and loaded.draft is not None:
+            self.offer_draft(loaded.draft)
+
+    def show_queue(self) -> None:
+        """The current proposal, its diff (take-latest) and its gate."""
+        self.show_proposal(self._queue)
+        current, state = self._queue.current, self._state
+        if current is not None and state is not None:
+            old, new = state.kernel, current.candidate.source
+            self.job("diff", lambda: _line_ops(old, new), lambda ops: self.show_diff(old, new, ops))
+        self._show_evidence()
+
+    def _show_evidence(self) -> None:
+        current, state = self._queue.current, self._state
+        self.show_gate(None if current is None or state is None else self._gate_view(current, state))
+        self._show_bar()
+
+    def _gate_view(self, proposal: Proposal, state: WalkState) -> GateView:
+        keys = self.host.keys_in_force
+        key = (proposal.kernel, state.head.kernel)
+        if self._run is not None and self._run.key == key:
+            elapsed = time.monotonic() - self._run.started
+            return replace(self._run.view, elapsed=elapsed, keys=keys)
+        status, report = evidence(proposal, state.head.kernel, self._reports)
+        if status == "none" and key in self._outcome:
+            return replace(self._outcome[key], keys=keys)
+        return GateView(status, report, keys=keys)
+
+    def _show_bar(self) -> None:
+        from klineage_tui.widgets.action_bar import footer_actions
+
+        names = {action.id for action in footer_actions(self.PLACE)}
+        closed = {name for name in names if self.why_not(name)}
+        hidden = {"cancel"} if self._run is None else set()
+        status = queue_text(self._queue) if self._state is not None else ""
+        self.query_one(ActionBar).show(closed, hidden, status)
+
+    def on_line_view_moved(self, message: LineView.Moved) -> None:
+        """The cursor of the lineage chooses which kernel is shown."""
+        walk, state = self.host.walk, self._state
+        step = self._rows.get(message.row) if message.view.id == "lineage-view" else None
+        if walk is None or state is None or step is None:
+            return
+        is_head = step.commit == state.head.commit
+
+        def show(kernel: Kernel, step: Step = step) -> None:
+            self.show_kernel(kernel, step, is_head=is_head)
+
+        self.job("kernel", lambda: walk.kernel_at(step.commit), show)
+
+    def on_action_bar_chosen(self, message: ActionBar.Chosen) -> None:
+        if message.action == "help":
+            self.app.run_worker(self.app.run_action("verb('help')"))
+        else:
+            self.action_verb(message.action)
+
+    # -- what is closed, and why ------------------------------------------------------------------------
+
+    def why_not(self, action: str) -> str:
+        state, current = self._state, self._queue.current
+        if action == "cancel":
+            return "" if self._run is not None else "nothing is running"
+        if state is None:
+            return _CLOSED_WHILE_LOADING
+        if self._deciding and action in ("accept", "reject", "undo", "redo", "seal"):
+            return "the last decision is still being written"
+        if action == "undo":
+            return "" if state.can_undo else "no decision to take back"
+        if action == "redo":
+            return "" if state.can_redo else "nothing was undone"
+        if action == "seal":
+            return "" if len(state.steps) > 1 else "accept at least one step before sealing"
+        if action == "next-pending":
+            return "" if self._queue.pending else "no undecided proposal is left"
+        if action == "edit":
+            return ""
+        if current is None:
+            return "no proposal is left on this state"
+        if action == "gate":
+            return "" if self._run is None else "a gate is running; cancel it first"
+        return self._why_not_decide(action, current, state)
+
+    def _why_not_decide(self, action: str, current: Proposal, state: WalkState) -> str:
+        if action == "skip":
+            return "" if current.standing == "pending" else f"it is {current.standing} already"
+        if action == "reject":
+            return "it was rejected here already" if current.standing == "rejected" else ""
+        if action != "accept":
+            return ""
+        status, report = evidence(current, state.head.kernel, self._reports)
+        if self._run is not None and self._run.proposal.kernel == current.kernel:
+            return "its gate is still running"
+        if status == "stale":
+            return "the bytes were edited since; gate them again"
+        if status == "none" or report is None:
+            return "gate it first"
+        return "" if report.verdict == "pass" else f"the gate did not pass: {report.why}"
+
+    # -- going through ----------------------------------------------------------------------------------
+
+    def _go(self, queue: Queue) -> None:
+        self._queue = queue
+        self.show_queue()
+
+    def do_next_proposal(self) -> None:
+        self._go(self._queue.at(self._queue.position + 1))
+
+    def do_previous_proposal(self) -> None:
+        self._go(self._queue.at(self._queue.position - 1))
+
+    def do_next_pending(self) -> None:
+        self._go(self._queue.next_pending())
+
+    def do_skip(self) -> None:
+        current = self._queue.current
+        assert current is not None
+        self._skipped |= {current.kernel}
+        self._go(self._queue.with_current(standing="skipped").next_pending())
+
+    # -- gating -------------------------------------------------------------------------------------------
+
+    def do_gate(self) -> None:
+        walk, state, current = self.host.walk, self._state, self._queue.current
+        assert walk is not None and state is not None and current is not None
+        run = self._run = GateRun(current, state.head.kernel)
+        self._outcome.pop(run.key, None)
+
+        def work() -> Report:
+            return walk.gate(current.candidate, lambda e: self._tell(run, e), run.cancel)
+
+        def failed(sentence: str) -> None:
+            self._gate_ended(run, GateView("broken", problem=sentence))
+
+        self.job("gate", work, lambda report: self._gated(run, report), failed)
+        self._ticker = self.set_interval(0.2, self._tick)
+        self._show_evidence()
+
+    def _tell(self, run: GateRun, event: GateEvent) -> None:
+        self.post_message(GateProgress(run, event))
+
+    def on_gate_progress(self, message: GateProgress) -> None:
+        message.run.view = message.run.view.after(message.event)
+        if message.run is self._run:
+            self._show_evidence()
+
+    def _tick(self) -> None:
+        """Only the seconds change between events."""
+        current, state, run = self._queue.current, self._state, self._run
+        if run is None or current is None or state is None:
+            return
+        if run.proposal.kernel == current.kernel:
+            self.show_gate(self._gate_view(current, state))
+
+    def _gated(self, run: GateRun, report: Report) -> None:
+        if run.cancel.is_set():
+            self._gate_ended(run, GateView("cancelled"))
+            return
+        self._reports[(report.kernel, report.baseline or run.key[1])] = report
+        self._gate_ended(run, None)
+
+    def _gate_ended(self, run: GateRun, outcome: GateView | None) -> None:
+        if outcome is not None:
+            if run.cancel.is_set():
+                outcome = GateView("cancelled")
+            self._outcome[run.key] = outcome
+        if self._run is run:
+            self._run = None
+            self._ticker.stop()
+        current = self._queue.current
+        if outcome is None and current is not None and current.kernel != run.proposal.kernel:
+            report = self._reports[run.key]
+            self.notify(f"{str(report.verdict).upper()}: {run.proposal.candidate.title}", timeout=4)
+        self._show_evidence()
+
+    def do_cancel(self) -> None:
+        self._stop_gate()
+
+    def _stop_gate(self) -> None:
+        if self._run is not None:
+            self._run.cancel.set()
+            self._run.view = replace(self._run.view, running="", detail="")
+
+    def on_unmount(self) -> None:
+        self._stop_gate()
+
+    # -- deciding -------------------------------------------------------------------------------------------
+
+    def do_accept(self) -> None:
+        walk, state, current = self.host.walk, self._state, self._queue.current
+        assert walk is not None and state is not None and current is not None
+        _, report = evidence(current, state.head.kernel, self._reports)
+        assert report is not None
+
+        def work() -> Step:
+            step = walk.accept(current.candidate, report, edited=current.edited)
+            if current.edited:
+                walk.clear_draft()
+            return step
+
+        self._decide(work, lambda step: f"Step {step.number}: {step.subject}")
+
+    def do_reject(self) -> None:
+        from klineage_tui.screens.dialog import AskReason
+
+        state, current = self._state, self._queue.current
+        assert state is not None and current is not None
+        status, report = evidence(current, state.head.kernel, self._reports)
+        usable = report if status == "current" else None
+        suggestion = usable.why if usable is not None and usable.verdict != "pass" else ""
+        dialog = AskReason(
+            "Reject", current.candidate.title, dict(self.host.keys_in_force), suggestion=suggestion
+        )
+        self.app.push_screen(dialog, lambda why: self._reject(current, usable, why) if why else None)
+
+    def _reject(self, proposal: Proposal, report: Report | None, why: str) -> None:
+        walk = self.host.walk
+        assert walk is not None
+
+        def work() -> Step:
+            step = walk.reject(proposal.candidate, report, why=why)
+            if proposal.edited:
+                walk.clear_draft()
+            return step
+
+        self._decide(work, lambda step: f"Rejected: {step.subject}")
+
+    def do_undo(self) -> None:
+        walk = self.host.walk
+        assert walk is not None
+        self._decide(walk.undo, lambda what: f"Taken back: {what}")
+
+    def do_redo(self) -> None:
+        walk = self.host.walk
+        assert walk is not None
+        self._decide(walk.redo, lambda what: f"Done again: {what}")
+
+    def _decide(self, work: Callable[[], T], sentence: Callable[[T], str]) -> None:
+        """Write one decision; the screen changes when it is on disk."""
+
+        def done(result: T) -> None:
+            self.host.decided()
+            self.notify(sentence(result), timeout=3)
+            self.reload_if_outdated()
+
+        def failed(problem: str) -> None:
+            self._deciding = False
+            self.complain(problem)
+            self.reload()
+
+        self._deciding = True
+        self._show_bar()
+        self.job("decide", work, done, failed)
+
+    def do_seal(self) -> None:
+        from klineage_tui.screens.seal import SealDialog
+
+        walk, state = self.host.walk, self._state
+        assert walk is not None and state is not None
+        left = self._queue.pending
+        self.app.push_screen(SealDialog(walk, len(state.steps), left, self.host.keys_in_force), self._sealed)
+
+    def _sealed(self, sealed: bool | None) -> None:
+        if sealed:
+            self.host.decided()
+            self.reload_if_outdated()
+
+
+def _line_ops(old: Kernel, new: bytes) -> Sequence[Op]:
+    from klineage.lineage import line_ops
+
+    return line_ops(old.source, new)

@@ -1,0 +1,162 @@
+"""The Induce place as drawn: lineage, kernel, proposal with its diff, gate. No decisions are made here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from textual.app import ComposeResult
+from textual.containers import Horizontal, Vertical
+from textual.content import Content
+from textual.widgets import Static
+
+from klineage_tui.presentation.gate import GateView, gate_heading, gate_lines
+from klineage_tui.presentation.proposal import about, proposal_title
+from klineage_tui.presentation.walk import column_lines, heading, step_name, strip_line
+from klineage_tui.proposals import Queue
+from klineage_tui.screens.place import Place
+from klineage_tui.text.line import Line
+from klineage_tui.text.sanitize import sanitize
+from klineage_tui.widgets.action_bar import ActionBar
+from klineage_tui.widgets.diff_view import DiffView
+from klineage_tui.widgets.lines import Lines, LineView
+from klineage_tui.widgets.pane import Pane, TabRow
+from klineage_tui.widgets.source_view import SourceView
+from klineage_tui.widgets.title_row import TitleRow
+
+if TYPE_CHECKING:
+    from klineage.kernel import Kernel
+    from klineage.lineage import Op, Step
+    from klineage.walk import WalkState
+
+_LINEAGE_CELLS = 30
+_TABS = ("proposal", "kernel", "lineage")
+_NOTHING_LEFT = (
+    "No proposal is left. {seal} seals this lineage; {edit} lets you simplify the kernel by hand; "
+    "{history} shows its history."
+)
+
+
+class InducePanes(Place):
+    """Geometry and drawing. Wide: three columns; medium: the lineage is a strip; narrow: tabs."""
+
+    CSS_PATH = "induce.tcss"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._tab = 0
+        self._rows: dict[int, Step] = {}  # row of the lineage column -> the state it stands for
+
+    def compose(self) -> ComposeResult:
+        yield TitleRow("klineage", id="heading")
+        yield TabRow(("Proposal", "Kernel", "Lineage"))
+        yield LineView(cursor=False, id="strip")
+        with Horizontal(id="body", classes="-tab-proposal"):
+            yield Pane("LINEAGE", LineView(id="lineage-view"), id="lineage")
+            yield Pane("KERNEL", SourceView(placeholder="Opening…", id="kernel-view"), id="kernel")
+            with Vertical(id="right"):
+                yield Pane(
+                    "PROPOSAL",
+                    Static(id="about", markup=False),
+                    DiffView(placeholder="Opening…", id="diff"),
+                    id="proposal",
+                )
+                yield Pane("GATE", LineView(cursor=False, id="gate-view"), id="gate")
+        yield ActionBar(self.PLACE, self.host.keys_in_force)
+
+    def on_mount(self) -> None:
+        self.query_one("#strip").can_focus = False
+        self.query_one(DiffView).focus()
+        self.watch(self.app, "diff_layout", self._layout_changed)
+
+    def _layout_changed(self, layout: str) -> None:
+        view = self.query_one(DiffView)
+        if layout != view.layout_mode:
+            view.layout_mode = layout  # type: ignore[assignment]
+
+    # -- narrow terminals ---------------------------------------------------------------------------
+
+    def next_pane(self, step: int) -> None:
+        """Where panes are tabs, the next tab; else the next pane takes the focus."""
+        if self.has_class("-narrow"):
+            self.choose_tab((self._tab + step) % len(_TABS))
+        else:
+            super().next_pane(step)
+
+    def choose_tab(self, index: int) -> None:
+        self._tab = index
+        body = self.query_one("#body")
+        for number, name in enumerate(_TABS):
+            body.set_class(number == index, f"-tab-{name}")
+        self.query_one(TabRow).choose(index)
+        view = ("#diff", "#kernel-view", "#lineage-view")[index]
+        self.query_one(view).focus()
+
+    def on_tab_row_chosen(self, message: TabRow.Chosen) -> None:
+        self.choose_tab(message.index)
+
+    # -- drawing ------------------------------------------------------------------------------------
+
+    def show_walk(self, state: WalkState) -> None:
+        """The heading, the lineage in both forms, and the current kernel."""
+        left, right = heading(state)
+        self.query_one("#heading", TitleRow).show([(left, "bold")], right)
+        lines, here, self._rows = column_lines(state, _LINEAGE_CELLS - 2)
+        view = self.query_one("#lineage-view", LineView)
+        view.show(Lines(lines, frozenset(self._rows)))
+        view.move_to(here, tell=False)
+        strip = self.query_one("#strip", LineView)
+        strip.show(Lines([strip_line(state, max(20, self.size.width - 2))]))
+        self.show_kernel(state.kernel, state.head, is_head=True)
+
+    def show_kernel(self, kernel: Kernel, step: Step, *, is_head: bool) -> None:
+        pane = self.query_one("#kernel", Pane)
+        name = f"step {step_name(step)}" if step.number else "expert"
+        word = "rejected attempt" if step.decision == "rejected" else name
+        config = "  ".join(f"{key}={value}" for key, value in kernel.config)
+        left = [("KERNEL  ", ""), (sanitize(kernel.filename), "$foreground"), (f"  {word}", "")]
+        if not is_head:
+            left.append(("  not the current state", "$verdict-warn"))
+        pane.entitle(left, sanitize(config))
+        view = self.query_one("#kernel-view", SourceView)
+        view.show_source(kernel.text, kernel.filename, keep_position=is_head)
+
+    def show_proposal(self, queue: Queue) -> None:
+        """Title and summary of the current proposal; the diff follows when git has answered."""
+        left, right = proposal_title(queue)
+        self.query_one("#proposal", Pane).entitle(left, right)
+        current = queue.current
+        parts = about(current) if current is not None else []
+        self.query_one("#about", Static).update(Content.assemble(*parts))
+        if current is None:
+            view = self.query_one(DiffView)
+            key = {name: self.key_of(name) for name in ("seal", "edit", "history")}
+            view.placeholder = _NOTHING_LEFT.format(**key)
+            view.clear()
+
+    def show_diff(self, old: Kernel, new: bytes, ops: Sequence[Op]) -> None:
+        text = new.decode("utf-8", errors="replace")
+        self.query_one(DiffView).show_diff(old.text, text, ops, old.filename)
+
+    def show_gate(self, view: GateView | None) -> None:
+        """The gate panel; None where there is nothing to gate."""
+        pane, lines = self.query_one("#gate", Pane), self.query_one("#gate-view", LineView)
+        if view is None:
+            pane.entitle("GATE")
+            lines.show(Lines())
+            return
+        left, right = gate_heading(view)
+        word, _, rest = left.partition("  ")
+        pane.entitle([(word, ""), (f"  {rest}" if rest else "", "$foreground")], right)
+        width = max(20, lines.size.width - 2)
+        lines.show(Lines(gate_lines(view, width)), keep_position=True)
+
+    def key_of(self, action: str) -> str:
+        from klineage_tui.keys import shown_key
+
+        return shown_key(self.host.keys_in_force[action])
+
+    @staticmethod
+    def lines_of(view: LineView) -> list[Line]:
+        """What a view holds, for tests."""
+        return [view.document.line(row) for row in range(len(view.document))]

@@ -1,0 +1,65 @@
+"""The lineages of the workspace: the first screen when there are several."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from textual.app import ComposeResult
+
+from klineage_tui.actions import bindings_for
+from klineage_tui.presentation.lineages import lineage_lines
+from klineage_tui.screens.place import Place
+from klineage_tui.widgets.action_bar import ActionBar
+from klineage_tui.widgets.lines import Lines, LineView
+from klineage_tui.widgets.title_row import TitleRow
+
+if TYPE_CHECKING:
+    from klineage.lineage import Summary
+
+    from klineage_tui.app import KlineageApp
+
+
+class LineagesScreen(Place):
+    """Enter opens the lineage under the cursor in Induce."""
+
+    PLACE = "lineages"
+    BINDINGS = [*bindings_for("lineages")]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._ids: list[str] = []
+
+    @property
+    def _app(self) -> KlineageApp:
+        return cast("KlineageApp", self.app)
+
+    def compose(self) -> ComposeResult:
+        yield TitleRow("klineage", id="heading")
+        yield LineView(id="lineages", placeholder="Opening the workspace…")
+        yield ActionBar(self.PLACE, self.host.keys_in_force)
+
+    def on_mount(self) -> None:
+        self.query_one("#lineages").focus()
+
+    def reload_if_outdated(self) -> None:
+        """The list is short and cheap, so it is read whenever it is shown."""
+        workspace = self._app.workspace
+        if workspace is not None:
+            self.job("lineages", workspace.lineages, self._show)
+
+    def _show(self, summaries: list[Summary]) -> None:
+        view = self.query_one("#lineages", LineView)
+        self._ids = [summary.id for summary in summaries]
+        self.query_one("#heading", TitleRow).show("klineage", str(self._app.path))
+        view.placeholder = "No lineage yet. In a shell: klineage new KERNEL --workload gemm"
+        view.show(Lines(lineage_lines(summaries)), keep_position=True)
+        walk = self.host.walk
+        if walk is not None and walk.id in self._ids:
+            view.move_to(self._ids.index(walk.id), tell=False)
+
+    def on_line_view_opened(self, message: LineView.Opened) -> None:
+        if message.row < len(self._ids):
+            self._app.open_lineage(self._ids[message.row])
+
+    def on_action_bar_chosen(self, message: ActionBar.Chosen) -> None:
+        self._app.action_verb(message.action)

@@ -1,0 +1,115 @@
+"""Sealing: asked once, then shown step by step; escape stops it before anything is written."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+from klineage.errors import KlineageError
+from textual.app import ComposeResult
+from textual.containers import Vertical
+from textual.screen import ModalScreen
+from textual.widgets import Static
+
+from klineage_tui.actions import bindings_for
+from klineage_tui.crash import log_exception
+from klineage_tui.keys import shown_key
+from klineage_tui.text.sanitize import sanitize
+from klineage_tui.widgets.too_small import TooSmall
+
+if TYPE_CHECKING:
+    from klineage.lineage import Step
+    from klineage.walk import Walk
+
+
+class SealDialog(ModalScreen[bool]):
+    """Dismissed with True when the lineage was sealed."""
+
+    BINDINGS = [*bindings_for("dialog")]
+    CSS = """
+    SealDialog { align: center middle; background: $background 60%; }
+    SealDialog > Vertical {
+        width: 72; max-width: 90%; height: auto; max-height: 90%;
+        background: $surface; border: round $accent; padding: 1 2;
+    }
+    SealDialog .title { text-style: bold; }
+    SealDialog .keys { color: $muted; margin-top: 1; }
+    """
+
+    def __init__(self, walk: Walk, states: int, pending: int, keys: dict[str, str]) -> None:
+        super().__init__()
+        self._walk = walk
+        self._states = states
+        self._pending = pending
+        self._keys = keys
+        self._cancel = threading.Event()
+        self._phase = "asking"  # then "running", then "done" or "failed"
+        self._lines: list[str] = []
+
+    def compose(self) -> ComposeResult:
+        left = f" {self._pending} proposals are still undecided." if self._pending else ""
+        question = (
+            f"Turn the {self._states - 1} accepted steps round: derive each one forward again, gate all "
+            f"{self._states} states, and write the forward lineage.{left}"
+        )
+        with Vertical():
+            yield Static("Seal the lineage", classes="title", markup=False)
+            yield Static(question, id="seal-text", markup=False)
+            yield Static(self._help("seals it", "goes back"), classes="keys", markup=False)
+        yield TooSmall()
+
+    def _help(self, yes: str, no: str) -> str:
+        parts = []
+        if yes:
+            parts.append(f"{shown_key(self._keys['dialog-confirm'])} {yes}")
+        parts.append(f"{shown_key(self._keys['dialog-cancel'])} {no}")
+        return "   ".join(parts)
+
+    def _show(self, lines: list[str], keys: str) -> None:
+        self.query_one("#seal-text", Static).update("\n".join(sanitize(line) for line in lines[-12:]))
+        self.query_one(".keys", Static).update(keys)
+
+    def action_dialog_confirm(self) -> None:
+        if self._phase == "asking":
+            self._phase = "running"
+            self._show(["starting …"], self._help("", "stops it; nothing is written then"))
+            self.run_worker(self._work, thread=True, exit_on_error=False)
+        elif self._phase != "running":
+            self.dismiss(self._phase == "done")
+
+    def action_dialog_cancel(self) -> None:
+        if self._phase == "running":
+            self._cancel.set()
+        else:
+            self.dismiss(self._phase == "done")
+
+    def _work(self) -> None:
+        try:
+            steps = self._walk.seal(
+                lambda text: self.app.call_from_thread(self._progress, text), self._cancel
+            )
+        except KlineageError as problem:
+            self.app.call_from_thread(self._failed, str(problem))
+        except Exception as problem:
+            log = log_exception(problem)
+            self.app.call_from_thread(self._failed, f"internal error ({type(problem).__name__}); see {log}")
+        else:
+            self.app.call_from_thread(self._done, steps)
+
+    def _progress(self, text: str) -> None:
+        self._lines.append(f"{len(self._lines) + 1} of {self._states}  {text}")
+        self._show(self._lines, self._help("", "stops it; nothing is written then"))
+
+    def _done(self, steps: tuple[Step, ...]) -> None:
+        self._phase = "done"
+        derived = sum(step.forward == "derived" for step in steps)
+        replayed = sum(step.forward == "replayed" for step in steps)
+        sentence = f"Sealed: {len(steps)} states, {derived} transitions derived, {replayed} replayed."
+        self._show([*self._lines, "", sentence], self._help("closes", "closes"))
+
+    def _failed(self, sentence: str) -> None:
+        self._phase = "failed"
+        self._show([*self._lines, "", sentence], self._help("closes", "closes"))
+
+    def on_unmount(self) -> None:
+        self._cancel.set()
