@@ -1,0 +1,1 @@
+"""Whoever proposes simplifications: all answer with ``klineage.proposer.candidate.Candidate``."""

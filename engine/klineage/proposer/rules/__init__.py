@@ -1,0 +1,96 @@
+"""Rules: structural rewrites that need no model. Each sees one mechanism, takes it out, and can put it back."""
+
+from __future__ import annotations
+
+from klineage.kernel import Feature, Kernel, Surface
+from klineage.proposer.candidate import Candidate
+from klineage.proposer.rules.c import C_RULES
+from klineage.proposer.rules.rule import NotApplicable, Rewrite, Rule, Site
+from klineage.proposer.rules.triton import TRITON_RULES
+from klineage.surface.tree import apply_edits, parse
+
+__all__ = ["RULES", "NotApplicable", "Rule", "derive", "features", "propose"]
+
+RULES: dict[Surface, tuple[Rule, ...]] = {"triton": TRITON_RULES, "c": C_RULES}
+
+
+def features(kernel: Kernel) -> list[Feature]:
+    """Every mechanism that some rule sees in the kernel, in the order of the rules."""
+    return [f for rule in RULES[kernel.surface] for site in rule.detect(kernel) for f in site.removes]
+
+
+def propose(kernel: Kernel) -> list[Candidate]:
+    """The simplifications that the rules offer, dependents before their prerequisites.
+
+    Each removes exactly the features that it names and adds none; what would do otherwise, or would
+    leave a file that no longer parses, is not offered.
+    """
+    present = features(kernel)
+    candidates = []
+    for rule in RULES[kernel.surface]:
+        for site in rule.detect(kernel):
+            if _blocked(rule, site, present):
+                continue
+            try:
+                rewrite = rule.remove(kernel, site)
+            except NotApplicable:
+                continue  # the mechanism is there, in a form that this rule cannot take out
+            candidate = _candidate(kernel, rule, site, rewrite)
+            if _sound(kernel, candidate, present):
+                candidates.append(candidate)
+    return candidates
+
+
+def derive(action: str, simpler: Kernel, locus: str, settings: dict[str, str]) -> bytes:
+    """The forward edit: the source of ``simpler`` with a mechanism added, from its place and its numbers alone.
+
+    ``action`` is a rule's name, or a word of the vocabulary (then the first rule of that action that
+    applies is taken). Raises NotApplicable with the reason.
+    """
+    rules = [r for r in RULES[simpler.surface] if action in (r.name, f"rules:{r.name}")]
+    rules = rules or [r for r in RULES[simpler.surface] if r.action == action]
+    reason = f"no rule adds {action!r} to a {simpler.surface} kernel"
+    for rule in rules:
+        try:
+            return apply_edits(simpler.source, rule.apply(simpler, locus, settings))
+        except NotApplicable as error:
+            reason = error.reason
+    raise NotApplicable(reason)
+
+
+def after(kernel: Kernel, candidate: Candidate) -> Kernel:
+    """The kernel that a candidate proposes."""
+    config = kernel.config if candidate.config is None else candidate.config
+    return Kernel(kernel.surface, kernel.filename, kernel.entry, candidate.source, config, kernel.flags)
+
+
+def _blocked(rule: Rule, site: Site, present: list[Feature]) -> bool:
+    """Whether a mechanism that stands on this one is still there, in the same function."""
+    place = site.locus.split("/", 1)[0]
+    return any(f.name in rule.after and f.locus.split("/", 1)[0] == place for f in present)
+
+
+def _candidate(kernel: Kernel, rule: Rule, site: Site, rewrite: Rewrite) -> Candidate:
+    return Candidate(
+        action=rule.action,
+        locus=site.locus,
+        title=rule.title,
+        rationale=rule.rationale,
+        source=apply_edits(kernel.source, rewrite.edits),
+        removes=site.removes,
+        settings=dict(site.settings),
+        preconditions=rule.preconditions,
+        config=rewrite.config,
+        proposer=f"rules:{rule.name}",
+    )
+
+
+def _sound(kernel: Kernel, candidate: Candidate, present: list[Feature]) -> bool:
+    result = after(kernel, candidate)
+    if result.source == kernel.source and result.config == kernel.config:
+        return False
+    before, now = (parse(k.surface, k.filename, k.source).broken_lines() for k in (kernel, result))
+    remaining = features(result)
+    return len(now) <= len(before) and set(present) - set(remaining) == set(candidate.removes) and (
+        set(remaining) <= set(present)
+    )

@@ -1,0 +1,173 @@
+"""Hints that the compiler cannot prove: divisibility, contiguity, and assumptions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tree_sitter import Node
+
+from klineage.kernel import Feature, Kernel
+from klineage.proposer.rules.rule import NotApplicable, Rewrite, Rule, Site
+from klineage.proposer.rules.triton.code import (
+    delete_statements,
+    enclosing_statement,
+    jit_functions,
+    merge,
+    positional,
+    sides,
+    statements,
+    tl_call,
+    tl_calls,
+)
+from klineage.surface.tree import Edit, Function, Unit, parse_kernel, walk
+
+HINTS = ("multiple_of", "max_contiguous", "max_constancy")
+AGAIN = "again: "  # the hint is an assignment of its own: x = tl.multiple_of(x, 16)
+
+
+def detect(kernel: Kernel) -> tuple[Site, ...]:
+    unit = parse_kernel(kernel)
+    sites = []
+    for function in jit_functions(unit):
+        settings = {f"{name}.{i}": text for name, i, text in _hints(unit, function)}
+        if settings:
+            sites.append(Site(function.locus, (Feature(function.locus, "alignment"),), settings))
+    return tuple(sites)
+
+
+def _hints(unit: Unit, function: Function) -> list[tuple[str, int, str]]:
+    """(hinted name, number, hint), e.g. ``("offs_m", 1, "max_contiguous(multiple_of(_, 16), 16)")``."""
+    found: list[tuple[str, int, str]] = []
+    for call in _outermost(unit, function):
+        inner = _hinted(unit, call)
+        if inner is None:
+            continue
+        pair = sides(enclosing_statement(call))
+        name = unit.text(pair[0]) if pair is not None and pair[1] == call else f"({unit.text(inner)})"
+        own = pair is not None and pair[1] == call and unit.text(pair[0]) == unit.text(inner)
+        number = 1 + sum(1 for n, _, _ in found if n == name)
+        found.append((name, number, (AGAIN if own else "") + _shape(unit, call)))
+    for call in tl_calls(unit, function.body, "assume"):
+        number = 1 + sum(1 for n, _, _ in found if n == "assume")
+        found.append(("assume", number, unit.text(positional(unit, call)[0])))
+    return found
+
+
+def _outermost(unit: Unit, function: Function) -> list[Node]:
+    calls = tl_calls(unit, function.body, *HINTS)
+    inside = {inner.id for call in calls for inner in tl_calls(unit, call, *HINTS) if inner != call}
+    return [c for c in calls if c.id not in inside and len(positional(unit, c)) == 2]
+
+
+def _hinted(unit: Unit, call: Node) -> Node | None:
+    """The expression inside the hints."""
+    current = call
+    while tl_call(unit, current) in HINTS:
+        given = positional(unit, current)
+        if not given:
+            return None
+        current = given[0]
+    return current
+
+
+def _shape(unit: Unit, call: Node) -> str:
+    if tl_call(unit, call) not in HINTS:
+        return "_"
+    first, *rest = positional(unit, call)
+    return f"{tl_call(unit, call)}({', '.join([_shape(unit, first), *map(unit.text, rest)])})"
+
+
+def remove(kernel: Kernel, site: Site) -> Rewrite:
+    unit = parse_kernel(kernel)
+    function = unit.function_at(site.locus)
+    if function is None:
+        raise NotApplicable("no such function")
+    gone, edits = [enclosing_statement(c) for c in tl_calls(unit, function.body, "assume")], []
+    for call in _outermost(unit, function):
+        inner, statement = _hinted(unit, call), enclosing_statement(call)
+        if inner is None:
+            continue
+        pair = sides(statement)
+        bare = pair is None and statement.type == "expression_statement" and statement.children == [call]
+        if bare or (pair is not None and pair[1] == call and unit.text(pair[0]) == unit.text(inner)):
+            gone.append(statement)
+        else:
+            edits += [Edit(call.start_byte, inner.start_byte), Edit(inner.end_byte, call.end_byte)]
+    return Rewrite(merge(delete_statements(unit, gone), tuple(edits)))
+
+
+def apply(kernel: Kernel, locus: str, settings: Mapping[str, str]) -> tuple[Edit, ...]:
+    unit = parse_kernel(kernel)
+    function = unit.function_at(locus)
+    if function is None:
+        raise NotApplicable("no such function")
+    first = statements(function.body)[0]
+    assumed = [_line(unit, first, f"tl.assume({hint})") for key, hint in settings.items() if _name(key) == "assume"]
+    again = {key: hint for key, hint in settings.items() if hint.startswith(AGAIN)}
+    edits = [Edit(first.start_byte, first.start_byte, b"".join(assumed))] if assumed else []
+    if again:
+        last = max((_definition(unit, function, _name(k)) for k in again), key=lambda n: n.end_byte)
+        lines = [f"{_name(k)} = {_spell(hint.removeprefix(AGAIN), _name(k))}" for k, hint in again.items()]
+        at, indent, newline = unit.line_end(last.end_byte), unit.indent(last.start_byte), unit.newline(last.start_byte)
+        edits.append(Edit(at, at, b"".join(indent + line.encode() + newline for line in lines)))
+    for key, hint in settings.items():
+        if _name(key) == "assume" or key in again:
+            continue
+        value = _value(unit, function, _name(key))
+        before, after = _spell(hint, "\0").encode().split(b"\0")
+        edits += [Edit(value.start_byte, value.start_byte, before), Edit(value.end_byte, value.end_byte, after)]
+    return tuple(edits)
+
+
+def _name(key: str) -> str:
+    """The hinted name in a setting's key ``name.number``."""
+    return key.rpartition(".")[0]
+
+
+def _definition(unit: Unit, function: Function, name: str) -> Node:
+    """The last plain assignment to ``name`` at the top of the function."""
+    for statement in reversed(statements(function.body)):
+        pair = sides(statement)
+        if pair is not None and unit.text(pair[0]) == name:
+            return statement
+    raise NotApplicable(f"{name!r} is not assigned at the top of the function, so it cannot be hinted")
+
+
+def _value(unit: Unit, function: Function, name: str) -> Node:
+    """What ``name`` is assigned, or the first expression that reads as ``(text)`` says."""
+    if not name.startswith("("):
+        pair = sides(_definition(unit, function, name))
+        assert pair is not None
+        return pair[1]
+    for node in walk(function.body):
+        if node.is_named and node.type not in ("block", "expression_statement") and unit.text(node) == name[1:-1]:
+            return node
+    raise NotApplicable(f"nothing reads {name} any more, so it cannot be hinted")
+
+
+def _spell(hint: str, inner: str) -> str:
+    for word in HINTS:
+        hint = hint.replace(f"{word}(", f"tl.{word}(")
+    return hint.replace("_,", f"{inner},", 1) if "(_," in hint else hint
+
+
+def _line(unit: Unit, before: Node, text: str) -> bytes:
+    """A line to insert at the first character of a statement."""
+    return text.encode() + unit.newline(before.start_byte) + unit.indent(before.start_byte)
+
+
+ALIGNMENT = Rule(
+    name="alignment-hints",
+    action="alignment",
+    surface="triton",
+    title="Drop alignment and contiguity hints",
+    rationale="multiple_of, max_contiguous and assume promise the compiler what it cannot prove, so that it may use "
+    "wide accesses; without them it must believe the worst.",
+    preconditions=(
+        "Layout: what is promised holds for every program and every shape; a false promise reads the wrong elements.",
+        "Data types: contiguous elements fill a wide access (16 bytes), or the promise changes nothing.",
+    ),
+    detect=detect,
+    remove=remove,
+    apply=apply,
+)
