@@ -1,0 +1,19 @@
+"""Hardware: how platforms are named and ordered, what they allow, and what this machine is."""
+
+from klineage.platform.detect import Gpu, Machine, Tool, detect
+from klineage.platform.limits import Limits, exceeded, limits
+from klineage.platform.order import CPU_LEVELS, Platform, parse, satisfies
+
+__all__ = [
+    "CPU_LEVELS",
+    "Gpu",
+    "Limits",
+    "Machine",
+    "Platform",
+    "Tool",
+    "detect",
+    "exceeded",
+    "limits",
+    "parse",
+    "satisfies",
+]

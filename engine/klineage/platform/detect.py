@@ -1,0 +1,143 @@
+"""What this machine has: CPU, GPU, compilers, packages. Asks programs and files; imports nothing heavy."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+
+from klineage.platform.order import CPU_LEVELS
+
+_FLAGS = {  # what each x86-64 level adds, by the names of /proc/cpuinfo
+    "x86-64-v2": {"cx16", "lahf_lm", "popcnt", "pni", "sse4_1", "sse4_2", "ssse3"},
+    "x86-64-v3": {"avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "abm", "movbe", "xsave"},
+    "x86-64-v4": {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"},
+}
+_PACKAGES = ("torch", "triton", "numpy")
+
+
+@dataclass(frozen=True)
+class Tool:
+    """A program and the version that it reports."""
+
+    path: str
+    version: str
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """The first GPU: its name, platform ("nvidia-sm90"), memory in bytes and driver version."""
+
+    name: str
+    platform: str
+    memory_bytes: int
+    driver: str
+
+
+@dataclass(frozen=True)
+class Machine:
+    """This machine, as far as gates care. ``cpu_platform`` is like "cpu-x86-64-v3"."""
+
+    system: str
+    cpu: str
+    cpu_platform: str
+    cores: int
+    memory_bytes: int
+    gpu: Gpu | None
+    gcc: Tool | None
+    clang: Tool | None
+    nvcc: Tool | None
+    packages: dict[str, str | None]  # torch, triton, numpy: version, or None
+
+
+def detect() -> Machine:
+    """Look at this machine (some 50 ms: it runs nvidia-smi and the compilers with a version flag)."""
+    model, flags = _cpu_info(Path("/proc/cpuinfo"))
+    return Machine(
+        system=f"{platform.system()} {platform.machine()}",
+        cpu=model or platform.processor() or platform.machine(),
+        cpu_platform=cpu_platform(platform.machine(), flags),
+        cores=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
+        memory_bytes=_memory(),
+        gpu=_gpu(),
+        gcc=_tool("gcc"),
+        clang=_tool("clang"),
+        nvcc=_tool("nvcc"),
+        packages={name: _version(name) for name in _PACKAGES},
+    )
+
+
+def cpu_platform(machine: str, flags: set[str]) -> str:
+    """ "cpu-x86-64-v3" for such a processor: the highest level of which it has every flag."""
+    if machine in ("arm64", "aarch64"):
+        return "cpu-aarch64"
+    level = CPU_LEVELS[0]
+    for name in CPU_LEVELS[1:]:
+        if not _FLAGS[name] <= flags:
+            break
+        level = name
+    return f"cpu-{level}"
+
+
+def _cpu_info(path: Path) -> tuple[str, set[str]]:
+    try:
+        text = path.read_text(errors="replace")
+    except OSError:
+        return "", set()
+    model = re.search(r"^model name\s*:\s*(.+)$", text, re.MULTILINE)
+    flags = re.search(r"^flags\s*:\s*(.+)$", text, re.MULTILINE)
+    return (model[1].strip() if model else ""), set(flags[1].split()) if flags else set()
+
+
+def _memory() -> int:
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (ValueError, OSError):
+        return 0
+
+
+def _output(command: list[str]) -> str | None:
+    """What a program prints, or None when it is missing, fails or hangs."""
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, errors="replace", timeout=10, check=True
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout
+
+
+def _gpu() -> Gpu | None:
+    fields = "name,compute_cap,memory.total,driver_version"
+    text = _output(["nvidia-smi", f"--query-gpu={fields}", "--format=csv,noheader,nounits"])
+    return parse_gpu(text) if text else None
+
+
+def parse_gpu(text: str) -> Gpu | None:
+    """The first GPU in what ``nvidia-smi`` prints for the four fields that ``_gpu`` asks for."""
+    parts = [part.strip() for part in text.strip().splitlines()[0].split(",")] if text.strip() else []
+    if len(parts) != 4 or not re.fullmatch(r"\d+\.\d", parts[1]):
+        return None
+    memory = int(parts[2]) << 20 if parts[2].isdigit() else 0
+    return Gpu(parts[0], f"nvidia-sm{parts[1].replace('.', '')}", memory, parts[3])
+
+
+def _tool(name: str) -> Tool | None:
+    path = shutil.which(name)
+    text = _output([path, "--version"]) if path else None
+    if path is None or text is None:
+        return None
+    found = re.search(r"release (\d+\.\d+)|(\d+\.\d+\.\d+)", text)
+    return Tool(path, (found[1] or found[2]) if found else text.splitlines()[0] if text else "")
+
+
+def _version(name: str) -> str | None:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return None

@@ -1,0 +1,242 @@
+"""What host code of a Triton file may do: look at shapes, allocate, launch. Arithmetic belongs in the kernel.
+
+Only code that can run is judged: module level and what the entry reaches. Tests and benchmarks that a
+file carries along, and its ``__main__`` block, never run here.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator, Mapping
+
+Violation = tuple[int, str, str]  # line, reason, message
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_IMPORTS = ("triton", "torch", "math", "typing", "__future__")
+_TRITON_REFUSED = _words("triton._C triton.backends triton.compiler triton.experimental triton.profiler")
+_TORCH_ALLOWED = _words(
+    """
+    Size Tensor __version__ autograd.Function autograd.function bfloat16 bool broadcast_shapes
+    contiguous_format cuda.current_device cuda.current_stream cuda.device cuda.device_count
+    cuda.device_of cuda.get_device_capability cuda.get_device_name cuda.get_device_properties
+    cuda.is_available cuda.synchronize device double dtype empty empty_like empty_strided finfo float
+    float16 float32 float64 float8_e4m3fn float8_e5m2 full full_like half iinfo inference_mode int int16
+    int32 int64 int8 is_floating_point is_tensor jit.ignore long no_grad ones ones_like promote_types
+    strided uint8 version zeros zeros_like
+    """
+)
+_TENSOR_HINTS = {"shape", "stride", "is_contiguous", "data_ptr", "dtype", "device", "element_size", "numel"}
+_TENSOR_ALLOWED = _words(
+    """
+    T as_strided contiguous data_ptr detach device dim dtype element_size expand expand_as fill_ flatten
+    get_device is_contiguous is_cuda is_floating_point itemsize layout mT movedim narrow nbytes ndim
+    ndimension new_empty new_full new_ones new_zeros numel permute requires_grad reshape select shape
+    size squeeze storage_offset stride swapaxes t transpose unbind unflatten unsqueeze untyped_storage
+    view view_as zero_
+    """
+)
+_TENSOR_RESULT = _words(
+    """
+    T contiguous detach expand flatten mT narrow new_empty new_full new_ones new_zeros permute reshape
+    select squeeze t transpose unsqueeze view view_as
+    """
+)
+_UNMISTAKABLE = _words(
+    """
+    add_ addmm addmm_ baddbmm bmm conv1d conv2d conv3d copy_ div_ einsum exp_ index_add_ layer_norm
+    linear log_softmax matmul matmul_ mm mul_ rms_norm rsqrt_ scaled_dot_product_attention scatter_add_
+    softmax softmax_ sub_
+    """
+)
+_FORBIDDEN_CALLS = _words(
+    """
+    __import__ breakpoint compile delattr eval exec globals input locals memoryview open setattr vars
+    """
+)
+
+
+def violations(
+    tree: ast.Module, entry: str, jitted: Mapping[str, ast.AST], tensors: Iterable[str]
+) -> Iterator[Violation]:
+    """Every breach of the policy in code that can run, with its line. ``tensors``: names of buffers."""
+    device = set(map(id, jitted.values()))
+    for node in running(tree, entry):
+        yield from _imports(node)
+        yield from _forbidden(node)
+        if id(node) in device:
+            continue
+        scope = _tensor_variables(node, set(tensors) if getattr(node, "name", "") == entry else set())
+        yield from _computations(node, scope, device)
+
+
+def running(tree: ast.Module, entry: str) -> list[ast.stmt]:
+    """Module-level statements that run at import, and the definitions that they or the entry can reach."""
+    definitions = {
+        node.name: node
+        for node in tree.body
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
+    }
+    statements = [n for n in tree.body if n not in definitions.values() and not _is_main_guard(n)]
+    pending = [*statements, *([definitions[entry]] if entry in definitions else [])]
+    reached: list[ast.stmt] = []
+    while pending:
+        node = pending.pop()
+        if node in reached:
+            continue
+        reached.append(node)
+        names = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+        pending += [definitions[name] for name in sorted(names) if name in definitions]
+    return reached
+
+
+def _is_main_guard(node: ast.stmt) -> bool:
+    return isinstance(node, ast.If) and ast.unparse(node.test).replace('"', "'") in (
+        "__name__ == '__main__'",
+        "'__main__' == __name__",
+    )
+
+
+def _imports(root: ast.AST) -> Iterator[Violation]:
+    for node in ast.walk(root):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                if not _importable(alias.name):
+                    yield node.lineno, "import", f"imports {alias.name}; only {_listed()} are allowed"
+        elif isinstance(node, ast.ImportFrom):
+            module = "." * node.level + (node.module or "")
+            if node.level or not _importable(module):
+                yield node.lineno, "import", f"imports from {module}; only {_listed()} are allowed"
+            elif module == "torch":
+                for alias in node.names:
+                    if alias.name not in _TORCH_ALLOWED:
+                        yield node.lineno, "host_compute", _compute(f"torch.{alias.name}")
+
+
+def _listed() -> str:
+    return ", ".join(name for name in _IMPORTS if name != "__future__")
+
+
+def _importable(module: str) -> bool:
+    if module.split(".")[0] not in _IMPORTS or module.startswith("torch."):
+        return False
+    return not any(module == name or module.startswith(f"{name}.") for name in _TRITON_REFUSED)
+
+
+def _forbidden(root: ast.AST) -> Iterator[Violation]:
+    for node in ast.walk(root):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            name = node.func.id
+            literal = len(node.args) > 1 and isinstance(node.args[1], ast.Constant)
+            if name in _FORBIDDEN_CALLS:
+                yield node.lineno, "forbidden", f"calls {name}(), which no kernel file needs"
+            elif name in ("getattr", "hasattr") and not literal:
+                yield node.lineno, "forbidden", f"calls {name}() with a name that is not a literal"
+        elif isinstance(node, ast.Attribute) and node.attr.startswith("__") and node.attr != "__version__":
+            yield node.lineno, "forbidden", f"reaches for {node.attr}"
+        elif isinstance(node, ast.Name) and node.id in ("__builtins__", "__loader__", "__spec__"):
+            yield node.lineno, "forbidden", f"reaches for {node.id}"
+
+
+def _compute(what: str) -> str:
+    return f"computes with {what} on the host; arithmetic on tensors belongs in the kernel"
+
+
+def _dotted(node: ast.expr) -> str:
+    """``torch.cuda.device`` for such an expression, "" for anything but names and attributes."""
+    parts: list[str] = []
+    current: ast.expr = node
+    while isinstance(current, ast.Attribute):
+        parts.append(current.attr)
+        current = current.value
+    return ".".join([current.id, *reversed(parts)]) if isinstance(current, ast.Name) else ""
+
+
+def _annotation(node: ast.arg) -> str:
+    return ast.unparse(node.annotation) if node.annotation is not None else ""
+
+
+def _tensor_variables(root: ast.AST, known: set[str]) -> set[str]:
+    """Names that hold tensors in one function: buffers, parameters used as such, what is made of them."""
+    names = set(known)
+    for node in ast.walk(root):
+        if isinstance(node, ast.arg) and "Tensor" in _annotation(node):
+            names.add(node.arg)
+        if (
+            isinstance(node, ast.Attribute)
+            and node.attr in _TENSOR_HINTS
+            and isinstance(node.value, ast.Name)
+        ):
+            names.add(node.value.id)
+    names -= {"torch", "triton", "tl", "math"}
+    for _ in range(2):  # a chain of assignments against the order of the text is not worth more passes
+        for node in ast.walk(root):
+            if isinstance(node, ast.Assign) and _is_tensor(node.value, names):
+                names |= {t.id for t in node.targets if isinstance(t, ast.Name)}
+    return names
+
+
+def _is_tensor(node: ast.expr, names: set[str]) -> bool:
+    if isinstance(node, ast.Name):
+        return node.id in names
+    if isinstance(node, ast.Subscript):
+        return _is_tensor(node.value, names)
+    if isinstance(node, ast.Call):
+        dotted = _dotted(node.func)
+        if dotted.startswith("torch."):
+            return dotted[6:].split("_")[0] in ("empty", "zeros", "ones", "full")
+        return isinstance(node.func, ast.Attribute) and _is_tensor(node.func, names)
+    if isinstance(node, ast.Attribute):
+        return node.attr in _TENSOR_RESULT and _is_tensor(node.value, names)
+    return False
+
+
+def _computations(root: ast.AST, tensors: set[str], device: set[int]) -> Iterator[Violation]:
+    pending: list[ast.AST] = [root]
+    while pending:
+        node = pending.pop()
+        if id(node) in device:
+            continue
+        found = _computation(node, tensors)
+        if found:
+            yield getattr(node, "lineno", 0), "host_compute", _compute(found)
+        complete = isinstance(node, ast.Attribute) and _dotted(node).startswith("torch.")
+        if not complete:
+            pending.extend(ast.iter_child_nodes(node))
+
+
+def _computation(node: ast.AST, tensors: set[str]) -> str:
+    """What ``node`` itself computes on the host, or ""."""
+    if isinstance(node, ast.Attribute):
+        dotted = _dotted(node)
+        if dotted.startswith("torch."):
+            return "" if _torch_allowed(dotted[6:]) else dotted
+        if _is_tensor(node.value, tensors) and node.attr not in _TENSOR_ALLOWED:
+            return f".{node.attr}"
+        if node.attr in _UNMISTAKABLE and not dotted.startswith(("tl.", "triton.")):
+            return f".{node.attr}"
+    if isinstance(node, ast.BinOp) and (_is_tensor(node.left, tensors) or _is_tensor(node.right, tensors)):
+        return f"{ast.unparse(node)[:60]!r}"
+    if (
+        isinstance(node, ast.UnaryOp)
+        and _is_tensor(node.operand, tensors)
+        and not isinstance(node.op, ast.Not)
+    ):
+        return f"{ast.unparse(node)[:60]!r}"
+    if isinstance(node, ast.AugAssign) and _is_tensor(node.target, tensors):
+        return f"{ast.unparse(node)[:60]!r}"
+    if isinstance(node, ast.Assign) and any(
+        isinstance(t, ast.Subscript) and _is_tensor(t.value, tensors) for t in node.targets
+    ):
+        return f"{ast.unparse(node)[:60]!r}"
+    return ""
+
+
+def _torch_allowed(name: str) -> bool:
+    """``name`` itself, or something of an allowed name (``float32.itemsize``) or above one (``cuda``)."""
+    parts = name.split(".")
+    heads = {".".join(parts[:i]) for i in range(1, len(parts) + 1)}
+    return bool(heads & _TORCH_ALLOWED)
