@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def step_name(step: Step) -> str:
     """As on the command line: ``0`` is the expert, counting backward; ``K0`` the naive form, forward."""
-    return f"K{step.number}" if step.direction == "forward" else f"{step.number}"
+    return f"K{step.number}" if step.decision == "sealed" else f"{step.number}"
 
 
 def mechanism(step: Step) -> str:
