@@ -1,5 +1,6 @@
 """The memory: walks, lineages, rejected attempts, drafts and reports, in one git repository."""
 
+from klineage.lineage.bundle import bundle_create, bundle_open
 from klineage.lineage.lines import BlameLine, Op, line_ops
 from klineage.lineage.model import ForwardRecord, Meta, Operation, Step, StepRecord, Summary
 from klineage.lineage.reading import Draft
@@ -16,5 +17,7 @@ __all__ = [
     "StepRecord",
     "Summary",
     "Workspace",
+    "bundle_create",
+    "bundle_open",
     "line_ops",
 ]

@@ -6,6 +6,7 @@ repository's own object format and storage stay as they are. Nothing here knows 
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import shutil
@@ -64,13 +65,17 @@ def find_git() -> str:
     program = shutil.which(os.environ.get("GIT_PYTHON_GIT_EXECUTABLE", "git"))
     if program is None:
         raise KlineageError("git was not found; a workspace is a git repository: install git 2.34 or newer")
-    out = subprocess.run([program, "version"], capture_output=True, text=True, check=False).stdout
-    match = re.search(r"(\d+)\.(\d+)", out)
+    match = re.search(r"(\d+)\.(\d+)", _version(program))
     if match is None:
         raise KlineageError(f"{program} does not answer like git; install git 2.34 or newer")
     if (int(match[1]), int(match[2])) < OLDEST:
         raise KlineageError(f"git {match[0]} is too old; install git {OLDEST[0]}.{OLDEST[1]} or newer")
     return program
+
+
+@functools.cache
+def _version(program: str) -> str:
+    return subprocess.run([program, "version"], capture_output=True, text=True, check=False).stdout
 
 
 def isolation(git_dir: Path | None) -> dict[str, str]:
@@ -123,6 +128,13 @@ class Git:
         command.update_environment(**self._variables)
         return command
 
+    @property
+    def place(self) -> Path:
+        """The git directory, or the folder that a git without repository works in."""
+        place = self.git_dir or self._cwd
+        assert place is not None
+        return place
+
     def sign(self, name: str, mail: str) -> None:
         """Whose name new commits and reflog entries carry."""
         self.identity = (name, mail)
@@ -153,7 +165,7 @@ class Git:
         text = stderr.decode("utf-8", "replace").strip()
         said = [line for line in text.split("\n") if line.startswith(("fatal:", "error:"))]
         line = (said or text.split("\n"))[-1].removeprefix("fatal: ").removeprefix("error: ")
-        place = self.git_dir or self._cwd
+        place = self.place
         if "No space left on device" in text or "quota exceeded" in text:
             return GitError(f"the disk is full, nothing was changed in {place}; free some space", text)
         if status < 0:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from klineage.errors import KlineageError
 from klineage.lineage import refs, store, write
+from klineage.lineage.importer import Importer
 from klineage.lineage.lock import Held, writing
 from klineage.lineage.message import Stamp, format_step, one_line
 from klineage.lineage.model import META_FILE, ForwardRecord, Meta, Step, StepRecord, check_id
@@ -50,17 +51,12 @@ class Workspace(Reader):
 
     @contextmanager
     def _writing(self, lineage_id: str) -> Iterator[Held]:
-        with writing(self._git_dir, lineage_id) as held:
+        with writing(self.git.place, lineage_id) as held:
             if not self._signed:
-                self.git.sign(*user_identity(self._git_dir))
+                self.git.sign(*user_identity(self.git.place))
                 self._signed = True
             write.recover(self.git, held)
             yield held
-
-    @property
-    def _git_dir(self) -> Path:
-        assert self.git.git_dir is not None
-        return self.git.git_dir
 
     def recover(self) -> None:
         """Finish the write that a killed klineage had begun. Every write does this first."""
@@ -202,8 +198,8 @@ class Workspace(Reader):
         with self._writing(lineage_id) as held:
             write.move(self.git, held, [(ref, store.head(self.git, ref), "")])
 
-    def _importer(self, held: Held, ref: str, force: bool = False) -> write.Importer:
-        return write.Importer(self.git, held, ref, int(self._clock()), force)
+    def _importer(self, held: Held, ref: str, force: bool = False) -> Importer:
+        return Importer(self.git, held, ref, int(self._clock()), force)
 
     @contextmanager
     def _operation(

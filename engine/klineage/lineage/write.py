@@ -10,114 +10,17 @@ import contextlib
 import json
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from klineage.errors import KlineageError
 from klineage.lineage import refs, store
+from klineage.lineage.importer import Importer
 from klineage.lineage.lock import Held
 from klineage.lineage.operations import Move, format_operation
 from klineage.lineage.plumbing import Git, GitError
 
 MOVED = "another klineage has moved this lineage; reload"
-
-
-class Importer:
-    """A dialog with one ``git fast-import``. Only ``ref`` changes, and only when ``finish`` returns.
-
-    Every commit is made on the one branch ``ref`` in turn; the last one is what it will point to.
-    """
-
-    def __init__(self, git: Git, held: Held, ref: str, seconds: int, force: bool = False) -> None:
-        self._git = git
-        self._ref = ref.encode()
-        name, mail = (re.sub(r"[<>\x00-\x1f]", " ", part).strip() for part in git.identity)
-        self._who = f"{name} <{mail}> {seconds} +0000".encode("utf-8", "replace")
-        self._count = 0
-        self._marks: dict[str, bytes] = {}  # objects of this dialog have no name but their mark until its end
-        options = ["--force"] if force else []
-        self._process = git.start(
-            "fast-import", "--quiet", "--done", "--date-format=raw", *options, keep_open=(held.descriptor,)
-        )
-
-    def blob(self, data: bytes) -> str:
-        """Store ``data``; returns its hash."""
-        return self._object(b"blob\n", b"data %d\n%s\n" % (len(data), data))
-
-    def commit(
-        self,
-        message: str,
-        files: Mapping[str, bytes | str],
-        parents: Sequence[str] = (),
-        remove: Sequence[str] = (),
-        inherit: bool = True,
-    ) -> str:
-        """Make a commit; returns its hash.
-
-        files: path to content, or to the hash of a blob; added to the first parent's tree, or instead of it
-        when ``inherit`` is False. remove: paths dropped from that tree.
-        """
-        text = message.encode("utf-8", "replace")
-        parts = [b"author %s\ncommitter %s\ndata %d\n%s\n" % (self._who, self._who, len(text), text)]
-        for index, parent in enumerate(parents):
-            parts.append(b"%s %s\n" % (b"merge" if index else b"from", self._name(parent)))
-        if parents and not inherit:
-            parts.append(b"deleteall\n")
-        parts += [b"D %s\n" % _quote(path) for path in remove]
-        for path, content in files.items():
-            if isinstance(content, str):
-                parts.append(b"M 100644 %s %s\n" % (self._name(content), _quote(path)))
-            else:
-                parts.append(b"M 100644 inline %s\ndata %d\n%s\n" % (_quote(path), len(content), content))
-        start = b"reset %s\n\ncommit %s\n" % (self._ref, self._ref)
-        return self._object(start, b"".join(parts))
-
-    def finish(self) -> None:
-        """Write everything and move ``ref``. Raises GitError when nothing was written."""
-        self._send(b"done\n")
-        _, stderr = self._process.communicate()
-        if self._process.returncode != 0:
-            self._fail(stderr)
-
-    def __enter__(self) -> Importer:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """End the process; what was not finished has not been written."""
-        if self._process.poll() is None:
-            self._process.kill()
-            self._process.communicate()
-
-    def _name(self, hash_: str) -> bytes:
-        return self._marks.get(hash_, hash_.encode())
-
-    def _object(self, start: bytes, rest: bytes) -> str:
-        self._count += 1
-        mark = b":%d" % self._count
-        self._send(b"%smark %s\n%sget-mark %s\n" % (start, mark, rest, mark))
-        answer = self._process.stdout.readline()
-        if not answer.endswith(b"\n"):
-            self._fail(self._process.communicate()[1])
-        hash_ = answer.decode().strip()
-        self._marks[hash_] = mark
-        return str(hash_)
-
-    def _send(self, data: bytes) -> None:
-        try:
-            self._process.stdin.write(data)
-            self._process.stdin.flush()
-        except BrokenPipeError:
-            self._fail(self._process.communicate()[1])
-
-    def _fail(self, stderr: bytes) -> None:
-        assert self._git.git_dir is not None
-        (self._git.git_dir / f"fast_import_crash_{self._process.pid}").unlink(missing_ok=True)
-        raise self._git.error("fast-import", self._process.returncode, stderr)
-
-
-def _quote(path: str) -> bytes:
-    text = path.encode("utf-8", "surrogateescape")
-    return b'"' + text.replace(b"\\", b"\\\\").replace(b'"', b'\\"').replace(b"\n", b"\\n") + b'"'
 
 
 class Batch:
@@ -184,7 +87,7 @@ def operate(
     held.unfinished = False
 
 
-def move(git: Git, held: Held, moves: Sequence[Move]) -> None:
+def move(git: Git, held: Held | None, moves: Sequence[Move]) -> None:
     """Move refs from their old to their new places ("": no ref), all or none."""
     lines = [b"start\0"]
     for ref, old, new in moves:
@@ -194,7 +97,7 @@ def move(git: Git, held: Held, moves: Sequence[Move]) -> None:
     lines.append(b"prepare\0commit\0")
     git.run(
         "update-ref", "--no-deref", "-m", "klineage", "--stdin", "-z", data=b"".join(lines),
-        keep_open=(held.descriptor,),
+        keep_open=(held.descriptor,) if held else (),
     )  # fmt: skip
 
 
@@ -217,8 +120,7 @@ def recover(git: Git, held: Held) -> None:
         return
     lineage_id, since = held.interrupted
     held.unfinished = True
-    assert git.git_dir is not None
-    _remove_stale_locks(git.git_dir, lineage_id, since)
+    _remove_stale_locks(git.place, lineage_id, since)
     operations = store.operations(git, lineage_id)
     for ref, old, new in operations[-1].refs if operations else ():
         if store.head(git, ref) == old and (not new or git.object(new)):

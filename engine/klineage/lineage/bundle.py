@@ -1,0 +1,174 @@
+"""Carrying one lineage in a file: the walk, the sealed lineage, rejected attempts, operations and reports."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from klineage.errors import KlineageError
+from klineage.lineage import refs, store, write
+from klineage.lineage.importer import Importer
+from klineage.lineage.lock import writing
+from klineage.lineage.model import check_id
+from klineage.lineage.plumbing import Git, GitError
+from klineage.lineage.workspace import Workspace
+
+_SIGNATURE = re.compile(rb"# v[23] git bundle\n")
+_WALK = re.compile(re.escape(refs.WALKS) + r"([^/]+)")
+
+
+def bundle_create(workspace: Workspace, lineage_id: str, path: Path | str) -> None:
+    """Write the lineage to ``path``, as a git bundle that plain git can clone.
+
+    Raises KlineageError when there is no such lineage, or ``path`` is a file of another kind.
+    """
+    file = Path(path).absolute()
+    if not file.parent.is_dir():
+        raise KlineageError(f"the folder {file.parent} does not exist; make it first")
+    if file.exists() and not _is_bundle(file):
+        raise KlineageError(f"{file} is not a bundle and will not be overwritten; give another name")
+    head = workspace.head(lineage_id)
+    git = workspace.git
+    names = [refs.walk(lineage_id), refs.sealed(lineage_id), refs.operations(lineage_id)]
+    found = {ref: raw.commit for ref, raw in store.each(git, *names, refs.rejected(lineage_id)).items()}
+    with _scratch(len(head.commit), git.place / "objects") as scratch:
+        scratch.sign(*git.identity)
+        write.move(scratch, None, [(ref, "", commit) for ref, commit in found.items()])
+        reachable = set(scratch.run("rev-list", "--all").decode().split())
+        notes = {commit: blob for commit, blob in _notes(git).items() if commit in reachable}
+        if notes:
+            files = {store.fan_out(commit): blob for commit, blob in notes.items()}
+            with Importer(scratch, None, refs.NOTES, int(head.when.timestamp())) as importer:
+                importer.commit(f"Carry the gate reports of {lineage_id}\n", files)
+                importer.finish()
+        shown = refs.sealed(lineage_id) if refs.sealed(lineage_id) in found else refs.walk(lineage_id)
+        scratch.run("symbolic-ref", "HEAD", shown)
+        scratch.run("bundle", "create", "--quiet", str(file), "--all")
+
+
+def bundle_open(path: Path | str, workspace: Workspace) -> str:
+    """Bring the lineage of a bundle into the workspace; returns its id.
+
+    Opening the same bundle again changes nothing. Raises KlineageError, with nothing changed, when the file
+    is not a bundle of one sound lineage, or another version of that lineage is here.
+    """
+    file = Path(path).absolute()
+    if not file.is_file():
+        raise KlineageError(f"{file} does not exist; give the file that klineage bundle create wrote")
+    if not _is_bundle(file):
+        raise KlineageError(f"{file} is not a git bundle; klineage bundle create writes one")
+    heads = [
+        line.split(" ", 1)
+        for line in workspace.git.run("bundle", "list-heads", str(file)).decode().split("\n")
+    ]
+    commits = {ref: commit for commit, ref in (pair for pair in heads if len(pair) == 2) if ref != "HEAD"}
+    lineage_id = _only_lineage(file, commits)
+    with _scratch(len(commits[refs.walk(lineage_id)])) as scratch:
+        try:
+            scratch.run("fetch", "--quiet", "--no-tags", str(file), "refs/*:refs/*")
+        except GitError as error:
+            raise KlineageError(f"{file} is damaged or incomplete ({error}); ask for it again") from error
+        _check(file, Workspace(scratch.place, scratch), lineage_id)
+        notes = {commit: store.blob(scratch, blob) for commit, blob in _notes(scratch).items()}
+        scratch.close()
+    commits.pop(refs.NOTES, None)
+    _bring(file, workspace, lineage_id, commits, notes)
+    return lineage_id
+
+
+def _bring(
+    file: Path, workspace: Workspace, lineage_id: str, commits: Mapping[str, str], notes: Mapping[str, bytes]
+) -> None:
+    git = workspace.git
+    with writing(git.place, lineage_id) as held:
+        write.recover(git, held)
+        here = {ref: store.head(git, ref) for ref in commits}
+        if any(here[ref] not in ("", commit) for ref, commit in commits.items()):
+            raise KlineageError(
+                f"{workspace.path} has another version of {lineage_id}; open {file.name} in another workspace"
+            )
+        git.run("bundle", "unbundle", str(file), keep_open=(held.descriptor,))
+        merged = {commit: note for commit, note in notes.items() if not _has(git, commit, note)}
+        if merged:
+            before = store.head(git, refs.NOTES)
+            seconds = store.commit(git, commits[refs.walk(lineage_id)]).seconds
+            with Importer(git, held, refs.NOTES, seconds) as importer:
+                importer.commit(
+                    f"Bring the gate reports of {lineage_id}\n",
+                    {store.fan_out(commit): _union(git, commit, note) for commit, note in merged.items()},
+                    [before] if before else [],
+                    [path for commit in merged if (path := store.note_path(git, commit)[0])],
+                )
+                importer.finish()
+        write.move(git, held, [(ref, "", commit) for ref, commit in commits.items() if not here[ref]])
+
+
+def _only_lineage(file: Path, commits: Mapping[str, str]) -> str:
+    """The id of the one lineage in a bundle that holds nothing else."""
+    walks = [match[1] for ref in commits if (match := _WALK.fullmatch(ref))]
+    if len(walks) != 1:
+        raise KlineageError(f"{file} holds {len(walks) or 'no'} lineages; a bundle of klineage holds one")
+    lineage_id = check_id(walks[0])
+    foreign = [r for r in commits if not refs.belongs(r, lineage_id) and r != refs.operations(lineage_id)]
+    if foreign:
+        raise KlineageError(
+            f"{file} also holds {foreign[0]}, which is no part of {lineage_id}; use git fetch"
+        )
+    return lineage_id
+
+
+def _check(file: Path, inside: Workspace, lineage_id: str) -> None:
+    """Raises KlineageError unless everything in a fetched bundle can be read as this lineage."""
+    steps = inside.history(lineage_id)
+    for step in [*steps, *inside.rejected(lineage_id), *inside.lineage(lineage_id)]:
+        if step.id != lineage_id:
+            raise KlineageError(f"{file} is not sound: commit {step.commit[:12]} belongs to {step.id!r}")
+    if inside.meta(steps[-1].commit).id != lineage_id:
+        raise KlineageError(f"{file} is not sound: lineage.json of {steps[-1].commit[:12]} has another id")
+    inside.operations(lineage_id)
+
+
+def _is_bundle(file: Path) -> bool:
+    try:
+        with file.open("rb") as stream:
+            return _SIGNATURE.match(stream.read(32)) is not None
+    except OSError as error:
+        raise KlineageError(f"cannot read {file}: {error.strerror}") from error
+
+
+@contextmanager
+def _scratch(hash_length: int, borrow: Path | None = None) -> Iterator[Git]:
+    """A bare repository that lasts for a block, with the objects of ``borrow`` if given."""
+    with tempfile.TemporaryDirectory(prefix="klineage-") as name:
+        folder = Path(name)
+        kind = "sha1" if hash_length == 40 else "sha256"
+        Git(None, folder).run("init", "--quiet", "--bare", "--template=", f"--object-format={kind}", name)
+        if borrow is not None:
+            (folder / "objects" / "info").mkdir(exist_ok=True)
+            (folder / "objects" / "info" / "alternates").write_text(f"{borrow}\n")
+        git = Git(folder)
+        try:
+            yield git
+        finally:
+            git.close()
+
+
+def _notes(git: Git) -> dict[str, str]:
+    """Commit to the blob of its note."""
+    if not store.head(git, refs.NOTES):
+        return {}
+    out = git.run("ls-tree", "-r", "-z", refs.NOTES).decode("utf-8", "replace")
+    rows = (row.split("\t", 1) for row in out.split("\0") if row)
+    return {path.replace("/", ""): info.split(" ")[2] for info, path in rows}
+
+
+def _has(git: Git, commit: str, note: bytes) -> bool:
+    return set(note.split(b"\n")) <= {*store.note_path(git, commit)[1].split(b"\n"), b""}
+
+
+def _union(git: Git, commit: str, note: bytes) -> bytes:
+    lines = store.note_path(git, commit)[1].split(b"\n") + note.split(b"\n")
+    return b"".join(line + b"\n" for line in dict.fromkeys(lines) if line)
