@@ -1,0 +1,1 @@
+"""From the engine's dataclasses to lines of styled text: pure functions, tested without a terminal."""

@@ -1,0 +1,124 @@
+"""Why a state is as it is: action, place, proposer, decision, reason, and what the gate said."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from klineage_tui.presentation.gate import verdict_role
+from klineage_tui.presentation.history import change_of
+from klineage_tui.presentation.walk import step_name
+from klineage_tui.text.columns import pad
+from klineage_tui.text.line import Line, compose
+from klineage_tui.text.sanitize import sanitize, sanitize_lines
+
+if TYPE_CHECKING:
+    from klineage.lineage import Step
+
+_LABEL = 12
+_COUNTED = ("more-work", "same-work", "less-work", "mixed-work")
+
+
+def step_details(step: Step, cells: int = 100) -> list[str]:
+    """``step_lines`` as plain text, for the command line."""
+    return [line.text for line in step_lines(step, cells)]
+
+
+def step_lines(step: Step, cells: int) -> list[Line]:
+    """Everything that a step's commit records, in at most ``cells`` cells a line, sanitized."""
+    lines = [compose((f"{step_name(step)}  ", "muted"), (sanitize(step.subject), "strong"))]
+    lines += _field("decision", _decision(step), cells)
+    lines += _field("why", step.why, cells)
+    lines += _field("action", step.action, cells)
+    lines += _field("locus", step.locus, cells)
+    for feature in step.removes:
+        lines += _field("removes", str(feature), cells)
+    lines += _field("settings", ", ".join(f"{name}={value}" for name, value in step.settings.items()), cells)
+    lines += _field("proposer", step.proposer, cells)
+    lines += _field("forward", _FORWARD.get(step.forward, step.forward), cells)
+    lines += list(_gate(step, cells))
+    lines += _body(step.body, cells)
+    lines += [Line(""), compose((f"commit {step.commit}", "muted"))]
+    lines += _field("kernel", step.kernel, cells)
+    return lines
+
+
+_FORWARD = {
+    "derived": "derived: the rule reached this state from the simpler one by itself",
+    "replayed": "replayed: the recorded change, put back",
+}
+
+
+def _decision(step: Step) -> str:
+    who = f" by {step.who}" if step.who else ""
+    return f"{step.decision}{who}, {step.when:%Y-%m-%d %H:%M} UTC"
+
+
+def _gate(step: Step, cells: int) -> Iterator[Line]:
+    if not step.gate:
+        return
+    verdict, _, policy = step.gate.partition(" ")
+    yield Line("")
+    yield compose(
+        (pad("gate", _LABEL), "muted"),
+        (sanitize(verdict).upper(), verdict_role(verdict)),
+        f"  {sanitize(policy)}".rstrip(),
+        (f"  {sanitize(step.trust)}" if step.trust else "", "verdict-info"),
+        (f"  {sanitize(step.platform)}" if step.platform else "", "muted"),
+    )
+    for name, text in (("compile", step.compile), ("correctness", step.correctness)):
+        word, _, summary = text.partition(", ")
+        yield from _verdict(name, word, summary, cells)
+    yield from _profile(step, cells)
+
+
+def _profile(step: Step, cells: int) -> Iterator[Line]:
+    if not step.profile:
+        return
+    if step.effect in _COUNTED:
+        summary = step.profile.removeprefix(step.effect).lstrip(", ")
+        yield from _verdict("profile", step.effect, f"counts, not time: {summary}", cells)
+        return
+    if step.ratio is None:
+        word, _, summary = step.profile.partition(", ")
+        yield from _verdict("profile", word, summary, cells)
+        return
+    summary = step.profile.removeprefix(step.effect).lstrip(", ")
+    tag = f"  {step.trust}" if step.trust else ""
+    yield from _verdict("profile", step.effect, summary + tag or change_of(step), cells)
+
+
+def _verdict(label: str, word: str, summary: str, cells: int) -> Iterator[Line]:
+    if not word:
+        return
+    shown = sanitize(word).replace("-", " ").upper()
+    indent = _LABEL + len(shown) + 2
+    pieces = _wrap(summary, cells - indent)
+    yield compose(
+        (pad(label, _LABEL), "muted"), (shown, verdict_role(word)), f"  {pieces[0]}" if pieces[0] else ""
+    )
+    yield from (Line(" " * indent + piece) for piece in pieces[1:])
+
+
+def _field(label: str, value: str, cells: int) -> list[Line]:
+    if not value:
+        return []
+    first, *rest = _wrap(value, cells - _LABEL)
+    return [
+        compose((pad(label, _LABEL), "muted"), first),
+        *(Line(" " * _LABEL + piece) for piece in rest),
+    ]
+
+
+def _body(body: str, cells: int) -> list[Line]:
+    if not body.strip():
+        return []
+    lines = [Line("")]
+    for paragraph in sanitize_lines(body):
+        lines += [Line(piece) for piece in _wrap(paragraph, cells)]
+    return lines
+
+
+def _wrap(text: str, cells: int) -> Sequence[str]:
+    return textwrap.wrap(sanitize(text), max(16, cells), break_on_hyphens=False) or [""]
