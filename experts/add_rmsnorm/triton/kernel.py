@@ -23,6 +23,7 @@ def add_rmsnorm_kernel(
     mask = cols < hidden
     base = row * hidden
 
+    # evict_last by measurement, also with buffers that rotate: 0.113 ms, against 0.117 without and 0.123 with evict_first.
     x = tl.load(x_ptr + base + cols, mask=mask, other=0.0, eviction_policy="evict_last").to(tl.float32)
     residual = tl.load(residual_ptr + base + cols, mask=mask, other=0.0, eviction_policy="evict_last").to(tl.float32)
     weight = tl.load(weight_ptr + cols, mask=mask, other=0.0, eviction_policy="evict_last").to(tl.float32)

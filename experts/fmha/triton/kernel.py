@@ -88,5 +88,5 @@ def fmha(q, k, v, offsets, o, sequences, length):
     grid = lambda meta: (triton.cdiv(length, meta["BLOCK_M"]), heads, sequences)
     fmha_kernel[grid](
         q, k, v, o, offsets, scale, q.stride(0), q.stride(1),
-        DIM=dim, BLOCK_M=128, BLOCK_N=64, num_warps=8, num_stages=3,
+        DIM=dim, BLOCK_M=128, BLOCK_N=128, num_warps=8, num_stages=3,
     )
