@@ -9,7 +9,7 @@ _EXCEPTIONS = {
     "solidus": "slash",
     "reverse_solidus": "backslash",
     "commercial_at": "at",
-    "hyphen-minus": "minus",
+    "hyphen_minus": "minus",
     "plus_sign": "plus",
     "low_line": "underscore",
 }
@@ -25,7 +25,7 @@ _SPECIAL = {
 
 
 def _name(character: str) -> str:
-    name = unicodedata.name(character, "").lower().replace(" ", "_")
+    name = unicodedata.name(character, "").lower().replace("-", "_").replace(" ", "_")
     return _EXCEPTIONS.get(name, name)
 
 

@@ -106,16 +106,16 @@ class InduceEdits(InducePanes):
         """Ask whether to go on with the draft of an earlier session; it stays on disk if not."""
         from klineage_tui.screens.dialog import Confirm
 
-        title = draft.name or "a kernel edited by hand"
+        title = draft.title or "a kernel edited by hand"
         question = f"There is an unfinished edit of “{title}”. Go on with it?"
         dialog = Confirm("Draft", question, "goes on with it", dict(self.host.keys_in_force))
         self.app.push_screen(dialog, lambda yes: self._resume(draft) if yes else None)
 
     def _resume(self, draft: Draft) -> None:
         proposals = self._queue.proposals
-        position = next((i for i, p in enumerate(proposals) if p.candidate.title == draft.name), None)
+        position = next((i for i, p in enumerate(proposals) if p.candidate.title == draft.title), None)
         if position is not None:
             self._queue = self._queue.at(position)
             self.show_queue()
         base = None if position is None else proposals[position].candidate
-        self._take(draft.data, draft.name, base)
+        self._take(draft.data, draft.title, base)
