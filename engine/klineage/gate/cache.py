@@ -1,0 +1,132 @@
+"""Results that need not be found twice. Every file may be deleted at any time; a damaged one is a miss."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from importlib import metadata
+from pathlib import Path
+
+import klineage
+from klineage.errors import KlineageError
+from klineage.gate.record import report_from_json, report_to_json
+from klineage.gate.request import GateRequest
+from klineage.gate.verdict import Report, Verdict
+
+
+def folder() -> Path:
+    """The cache of this user."""
+    import platformdirs
+
+    return Path(platformdirs.user_cache_dir("klineage"))
+
+
+@functools.lru_cache(maxsize=1)
+def package_versions() -> dict[str, str]:
+    """Versions of the packages that can change a result; "missing" for those that are not here."""
+    found = {"klineage": klineage.__version__}
+    for name in ("numpy", "torch", "triton"):
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            found[name] = "missing"
+    return found
+
+
+def _compiler() -> str:
+    """Which compiler file would be used, without running it."""
+    for name in (os.environ["CC"],) if os.environ.get("CC") else ("gcc", "clang", "cc"):
+        path = shutil.which(name)
+        if path:
+            real = Path(path).resolve()
+            state = real.stat()
+            return f"{real} {state.st_size} {state.st_mtime_ns}"
+    return "missing"
+
+
+@functools.lru_cache(maxsize=1)
+def _cpu() -> str:
+    from klineage.platform import detect
+
+    machine = detect()
+    return f"{machine.cpu} {machine.cpu_platform} {machine.gpu}"
+
+
+def key(request: GateRequest, policy: str) -> str:
+    """64 hex digits over everything that a result depends on."""
+    tools = package_versions() | ({"compiler": _compiler()} if request.kernel.surface == "c" else {})
+    parts = (
+        request.kernel.hash, request.baseline.hash if request.baseline else "", request.workload.hash,
+        request.workload.name, request.platform, policy, request.seeds, sorted(tools.items()), _cpu(),
+    )  # fmt: skip
+    return hashlib.sha256(repr(parts).encode()).hexdigest()
+
+
+def load_report(name: str) -> Report | None:
+    """A stored report, or None."""
+    data = _read("reports", name)
+    if data is None:
+        return None
+    try:
+        return report_from_json(data)
+    except KlineageError:
+        return None
+
+
+def store_report(name: str, report: Report) -> None:
+    """Keep a report that another run would repeat: decided, and not by noise, time or a missing tool."""
+    lasting = (Verdict.PASS, Verdict.FAIL, Verdict.SKIPPED)
+    if all(s.verdict in lasting and s.reason != "cancelled" for s in report.stages):
+        _write("reports", name, report_to_json(report).encode())
+
+
+def load_counts(name: str) -> dict[str, int] | None:
+    """Stored counts of a kernel, or None."""
+    data = _read("counts", name)
+    try:
+        found = json.loads(data) if data is not None else None
+    except ValueError:
+        return None
+    if not isinstance(found, dict) or not all(isinstance(v, int) for v in found.values()):
+        return None
+    return found
+
+
+def store_counts(name: str, counts: dict[str, int]) -> None:
+    _write("counts", name, json.dumps(counts, sort_keys=True).encode())
+
+
+def counts_key(kernel: str, request: GateRequest) -> str:
+    """Where the counts of a kernel (by hash) for the request's workload and platform are kept."""
+    parts = (kernel, request.workload.hash, request.platform, sorted(package_versions().items()))
+    return hashlib.sha256(repr(parts).encode()).hexdigest()
+
+
+def _path(kind: str, name: str) -> Path:
+    return folder() / kind / name[:2] / f"{name}.json"
+
+
+def _read(kind: str, name: str) -> bytes | None:
+    try:
+        return _path(kind, name).read_bytes()
+    except OSError:
+        return None
+
+
+def _write(kind: str, name: str, data: bytes) -> None:
+    """Write a file whole or not at all. A cache that cannot be written only costs time."""
+    path = _path(kind, name)
+    with contextlib.suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor, partial = tempfile.mkstemp(dir=path.parent, prefix=".partial-")
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(data)
+            Path(partial).replace(path)
+        except OSError:
+            Path(partial).unlink(missing_ok=True)

@@ -1,0 +1,75 @@
+"""What this machine can gate, and how to get what is missing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from klineage.executor import LocalExecutor, local
+
+TRITON_REMEDY = "pip install 'klineage-tui[triton]'"
+
+_LAYERS = {
+    "no_processes": "kernels cannot start processes",
+    "no_network": "kernels have no network",
+    "no_signals_or_sockets": "kernels cannot signal or connect",
+    "memory": "memory is limited",
+    "cpu_time": "processor time is limited",
+    "file_size": "files are limited",
+    "open_files": "open files are limited",
+    "no_core_dump": "no core dumps",
+    "no_new_privileges": "no new privileges",
+    "parent_death": "workers end with the app",
+}
+
+
+@dataclass(frozen=True)
+class Capability:
+    """One thing that a gate can use. ``remedy`` says how to get it where it is missing."""
+
+    name: str
+    ok: bool
+    detail: str
+    remedy: str = ""
+
+
+def capabilities(executor: LocalExecutor | None = None) -> list[Capability]:
+    """Compilers, packages, GPU, and the safety layers that a confined child really met here."""
+    from klineage.platform import detect
+
+    machine = detect()
+    compiler = machine.gcc or machine.clang
+    rows = [
+        Capability(
+            "C compiler", compiler is not None, f"{compiler.path} {compiler.version}" if compiler else "neither gcc nor clang",
+            "" if compiler else "apt install gcc (or your system's way); C kernels cannot be gated without it",
+        )
+    ]  # fmt: skip
+    for name in ("torch", "triton"):
+        version = machine.packages.get(name)
+        rows.append(
+            Capability(
+                name, version is not None, version or "not installed", "" if version else TRITON_REMEDY
+            )
+        )
+    gpu = machine.gpu
+    rows.append(
+        Capability(
+            "GPU", gpu is not None, f"{gpu.name}, {gpu.platform}" if gpu else "none: Triton kernels are checked in the interpreter",
+            "" if gpu else "an NVIDIA GPU with its driver, to measure Triton kernels; everything else works without",
+        )
+    )  # fmt: skip
+    return rows + _safety((executor or local()).submit("native", {"op": "layers"}))
+
+
+def _safety(answer: dict[str, Any]) -> list[Capability]:
+    if answer["verdict"] != "pass":
+        return [
+            Capability("safety", False, answer["summary"], "run klineage doctor again; report it if it stays")
+        ]
+    held = answer["layers"]
+    return [
+        Capability(f"safety: {text}", bool(held.get(name)), "holds" if held.get(name) else "does not hold here",
+                   "" if held.get(name) else "gate only kernels that you would run yourself, or gate in a container on Linux")
+        for name, text in _LAYERS.items()
+    ]  # fmt: skip

@@ -1,0 +1,232 @@
+"""Stages of Triton kernels. Without a GPU: a true compile, the interpreter, and exact counts, never a time."""
+
+from __future__ import annotations
+
+import functools
+import threading
+from typing import Any
+
+from klineage.errors import KlineageError
+from klineage.gate import cache, correctness
+from klineage.gate.capability import TRITON_REMEDY
+from klineage.gate.native import timed
+from klineage.gate.request import COUNT_SEED, fresh_seeds, kernel_job, workload_job
+from klineage.gate.session import Session, failed
+from klineage.gate.verdict import Counts, Effect, StageResult, Trust, Verdict
+from klineage.kernel import Kernel
+
+_WORK = ("bytes", "operations", "instructions")
+_RESOURCES = ("spill_bytes", "shared_bytes", "registers")
+
+
+@functools.lru_cache(maxsize=1)
+def _gpu() -> str | None:
+    from klineage.platform import detect
+
+    found = detect().gpu
+    return found.platform if found else None
+
+
+def measures(platform: str) -> bool:
+    """Whether this machine's GPU can run code of the platform."""
+    from klineage.platform import satisfies
+
+    here = _gpu()
+    return here is not None and satisfies(here, platform)
+
+
+def _missing(session: Session, kind: str, stage: str) -> StageResult | None:
+    versions = session.executor.versions(kind, session.cancel)
+    for name in ("torch", "triton"):
+        if versions and name not in versions:
+            text = f"Triton kernels need torch and triton, and {name} is not installed: {TRITON_REMEDY}"
+            return StageResult(stage, Verdict.UNSUPPORTED, f"no_{name}", text)
+    session.environment.update({f"worker {name}": version for name, version in versions.items()})
+    return None
+
+
+def _compile_dims(session: Session) -> dict[str, int]:
+    sizes = session.request.workload.sizes
+    return sizes.get("paper") or sizes.get("bench") or sizes["small"]
+
+
+def compile_kernel(session: Session) -> StageResult:
+    """Compile for the platform at the paper's dimensions, and check what the platform can launch."""
+    kind = "gpu" if measures(session.request.platform) else "interpreter"
+    threading.Thread(target=session.executor.versions, args=(kind,), daemon=True).start()
+    missing = _missing(session, "compiler", "compile")
+    if missing:
+        return missing
+    answer = _compile(session, session.request.kernel)
+    if answer["verdict"] != "pass":
+        return failed("compile", answer)
+    try:
+        broken = _exceeded(answer["kernels"], session.request.platform)
+    except KlineageError as error:
+        return StageResult("compile", Verdict.UNSUPPORTED, "platform", str(error))
+    session.counts.update(compiled_counts(answer["kernels"]))
+    numbers = {name: float(session.counts[name]) for name in ("instructions", *_RESOURCES)}
+    if broken:
+        return StageResult("compile", Verdict.FAIL, broken[0], broken[1], numbers=numbers)
+    return StageResult(
+        "compile", Verdict.PASS, "ok", _compiled(answer["kernels"], session.request.platform), numbers=numbers
+    )
+
+
+def _compile(session: Session, kernel: Kernel) -> dict[str, Any]:
+    request = session.request
+    return session.job(
+        "compile", "compiler", session.policy.compile_seconds, op="compile_triton", kernel=kernel_job(kernel),
+        dims=_compile_dims(session), target=request.platform, workload=workload_job(request.workload, "triton"),
+    )  # fmt: skip
+
+
+def _exceeded(kernels: list[dict[str, Any]], platform: str) -> tuple[str, str] | None:
+    from klineage.platform import exceeded
+
+    for kernel in kernels:
+        found = exceeded(
+            platform,
+            shared_bytes=kernel["shared_bytes"],
+            registers=kernel["registers"],
+            threads=32 * kernel["num_warps"],
+        )
+        if found:
+            return found[0], f"{kernel['name']} {found[1]}"
+    return None
+
+
+def compiled_counts(kernels: list[dict[str, Any]]) -> dict[str, int]:
+    """Instructions of all launched kernels together; of each resource the largest."""
+    return {
+        "instructions": sum(k["instructions"]["total"] for k in kernels),
+        "kernels": len(kernels),
+        **{name: max(int(k[name]) for k in kernels) for name in (*_RESOURCES, "num_warps", "num_stages")},
+    }
+
+
+def _compiled(kernels: list[dict[str, Any]], platform: str) -> str:
+    parts = [
+        f"{k['name']} {k['registers']} registers, {k['shared_bytes'] / 1024:.0f} KiB shared, {k['spill_bytes']} bytes spilled"
+        for k in kernels
+    ]
+    return f"{platform}: " + "; ".join(parts)
+
+
+def check(session: Session) -> StageResult:
+    """Correctness in the interpreter, or on the GPU where there is one."""
+    measured = measures(session.request.platform)
+    kind = "gpu" if measured else "interpreter"
+    missing = _missing(session, kind, "correctness")
+    if missing:
+        return missing
+    session.trust = Trust.MEASURED_GPU if measured else Trust.INTERPRETED
+    return correctness.check(session, kind)
+
+
+def profile(session: Session) -> StageResult:
+    """Times on a GPU; exact counts against the baseline without one."""
+    if measures(session.request.platform):
+        return _time(session)
+    cache.store_counts(cache.counts_key(session.request.kernel.hash, session.request), session.counts)
+    baseline = session.request.baseline
+    own = Counts("small", dict(session.counts))
+    if baseline is None:
+        text = f"counts, not time: {_amount(total_bytes(own.values))} moved, {own.values['operations']:,} operations at small"
+        return StageResult("profile", Verdict.PASS, "ok", text, counts=own)
+    other = _baseline_counts(session, baseline)
+    if isinstance(other, StageResult):
+        return other
+    effect, text = compare(own.values, other)
+    return StageResult(
+        "profile",
+        Verdict.PASS,
+        "ok",
+        f"counts, not time: {text}",
+        effect=effect,
+        counts=own,
+        baseline_counts=Counts("small", other),
+    )
+
+
+def _time(session: Session) -> StageResult:
+    request, policy = session.request, session.policy
+    size = next(name for name in ("paper", "bench", "small") if name in request.workload.sizes)
+    answer = session.job(
+        "profile", "gpu", policy.total_seconds, op="time_triton", kernel=session.kernel,
+        baseline=kernel_job(request.baseline) if request.baseline else None, plan={"rounds": policy.gpu_rounds},
+        buffer_sets=policy.gpu_buffer_sets, dims=request.workload.sizes[size], seed=fresh_seeds(policy)[0],
+        workload=workload_job(request.workload, "triton"),
+    )  # fmt: skip
+    return timed(answer, size)
+
+
+def _baseline_counts(session: Session, baseline: Kernel) -> dict[str, int] | StageResult:
+    """From the cache when the baseline was gated before, as on a walk it always was."""
+    name = cache.counts_key(baseline.hash, session.request)
+    found = cache.load_counts(name)
+    if found is not None:
+        return found
+    session.say("profile", "counting the baseline")
+    workload = session.request.workload
+    counted = session.job(
+        "profile", "interpreter", session.policy.run_seconds, op="count", kernel=kernel_job(baseline), seed=COUNT_SEED,
+        dims=workload.sizes["small"], workload=workload_job(workload, "triton"),
+    )  # fmt: skip
+    built = _compile(session, baseline) if counted["verdict"] == "pass" else counted
+    if built["verdict"] != "pass":
+        return StageResult(
+            "profile",
+            Verdict.ERROR,
+            "baseline",
+            f"the baseline cannot be counted: {built['summary']}",
+            log=built.get("log", ""),
+        )
+    counts = {**counted["counts"], **compiled_counts(built["kernels"])}
+    cache.store_counts(name, counts)
+    return counts
+
+
+def total_bytes(counts: dict[str, int]) -> int:
+    return counts["bytes_loaded"] + counts["bytes_stored"]
+
+
+def compare(own: dict[str, int], other: dict[str, int]) -> tuple[Effect, str]:
+    """What differs between two kernels' counts. Work decides; resources only where the work is equal."""
+    left, right = ({**c, "bytes": total_bytes(c)} for c in (own, other))
+    effect = _direction([(left[n], right[n]) for n in _WORK])
+    if effect is Effect.SAME_WORK:
+        effect = _direction([(left[n], right[n]) for n in _RESOURCES])
+    parts = [
+        f"{name} {left[name] / right[name]:.2f}x" if right[name] else f"{name} {left[name]:,}"
+        for name in _WORK
+    ]
+    if left["programs"] != right["programs"]:
+        parts.append(f"programs {right['programs']:,} -> {left['programs']:,}")
+    for name, label in (
+        ("shared_bytes", "shared"),
+        ("registers", "registers"),
+        ("spill_bytes", "spilled"),
+        ("num_stages", "stages"),
+    ):
+        if left[name] != right[name]:
+            shown = (
+                (_amount(right[name]), _amount(left[name]))
+                if name.endswith("bytes")
+                else (right[name], left[name])
+            )
+            parts.append(f"{label} {shown[0]} -> {shown[1]}")
+    return effect, ", ".join(parts)
+
+
+def _direction(pairs: list[tuple[int, int]]) -> Effect:
+    more, less = any(a > b for a, b in pairs), any(a < b for a, b in pairs)
+    if more and less:
+        return Effect.MIXED_WORK
+    if more:
+        return Effect.MORE_WORK
+    return Effect.LESS_WORK if less else Effect.SAME_WORK
+
+
+def _amount(size: int) -> str:
+    return f"{size / 1024:.4g} KiB" if size >= 1024 else f"{size} B"

@@ -1,0 +1,114 @@
+"""Stages of C kernels: built by gcc or clang, measured on this CPU."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from klineage.gate.cache import folder
+from klineage.gate.request import fresh_seeds, kernel_job, workload_job
+from klineage.gate.session import Session, failed
+from klineage.gate.verdict import Effect, Measurement, StageResult, Trust, Verdict
+from klineage.kernel import Kernel
+
+
+def compile_kernel(session: Session) -> StageResult:
+    """Build the kernel (and, silently, the baseline when its turn comes)."""
+    session.kernel = kernel_job(session.request.kernel)
+    answer = _build(session, session.kernel)
+    if answer["verdict"] != "pass":
+        return failed("compile", answer)
+    session.kernel["library"] = answer["library"]
+    session.environment.update(compiler=answer["compiler"], flags=answer["command"])
+    flags = " ".join(session.kernel["flags"])
+    extra = f" with {flags}" if flags else ""
+    warnings = answer["log"].count("warning:")
+    noted = f", {warnings} warning{'s' if warnings > 1 else ''}" if warnings else ""
+    return StageResult(
+        "compile", Verdict.PASS, "ok", f"{answer['compiler']}{extra}: {answer['bytes'] / 1024:.0f} KiB{noted}",
+        numbers={"bytes": float(answer["bytes"]), "cached": float(answer["cached"])}, log=answer["log"],
+    )  # fmt: skip
+
+
+def _build(session: Session, kernel: dict[str, Any]) -> dict[str, Any]:
+    workload = session.request.workload
+    return session.job(
+        "compile", "native", session.policy.compile_seconds, op="compile_c", kernel=kernel, dims=workload.sizes["small"],
+        workload=workload_job(workload, "c"), cache=str(folder() / "c"),
+    )  # fmt: skip
+
+
+def profile(session: Session) -> StageResult:
+    """Time the kernel, interleaved with the baseline when there is one."""
+    session.trust = Trust.MEASURED_CPU
+    workload, policy = session.request.workload, session.policy
+    size = "bench" if "bench" in workload.sizes else "small"
+    baseline = _baseline(session, session.request.baseline)
+    if isinstance(baseline, StageResult):
+        return baseline
+    plan = {
+        "rounds": policy.rounds, "least_rounds": policy.least_rounds,
+        "seconds": policy.profile_seconds, "most_seconds": policy.most_profile_seconds,
+    }  # fmt: skip
+    answer = session.job(
+        "profile", "native", policy.total_seconds, op="time_c", kernel=session.kernel, baseline=baseline, plan=plan,
+        dims=workload.sizes[size], workload=workload_job(workload, "c"), seed=fresh_seeds(policy)[0], attempts=policy.attempts,
+    )  # fmt: skip
+    return timed(answer, size)
+
+
+def _baseline(session: Session, kernel: Kernel | None) -> dict[str, Any] | StageResult | None:
+    """The baseline, built. It passed its own gate, so a failure here is an error of this one."""
+    if kernel is None:
+        return None
+    job = kernel_job(kernel)
+    answer = _build(session, job)
+    if answer["verdict"] != "pass":
+        return StageResult(
+            "profile",
+            Verdict.ERROR,
+            "baseline",
+            f"the baseline does not build: {answer['summary']}",
+            log=answer.get("log", ""),
+        )
+    return {**job, "library": answer["library"]}
+
+
+def timed(answer: dict[str, Any], size: str) -> StageResult:
+    """A profile from an answer of a timing job."""
+    if answer["verdict"] == "noisy":
+        summary = f"too noisy for a number: rounds differ by {answer['spread']:.2f}x after {answer['attempts']} attempts; gate again on a quieter machine"
+        return StageResult(
+            "profile",
+            Verdict.NOISY,
+            "noisy",
+            summary,
+            numbers={"spread": answer["spread"], "rounds": float(answer["rounds"])},
+        )
+    if answer["verdict"] != "pass":
+        return failed("profile", answer)
+    ms, rounds, timer = answer["candidate_ms"], int(answer["rounds"]), answer["timer"]
+    if "ratio" not in answer:
+        measurement = Measurement(ms, timer, rounds, size)
+        return StageResult(
+            "profile", Verdict.PASS, "ok", f"{ms:.3g} ms at {size}, measured alone", measurement=measurement
+        )
+    measurement = Measurement(
+        ms,
+        timer,
+        rounds,
+        size,
+        answer["baseline_ms"],
+        answer["ratio"],
+        answer["low"],
+        answer["high"],
+        answer["noise"],
+    )
+    effect = Effect(answer["effect"])
+    summary = (
+        f"{effect.value} {answer['ratio']:.3g}x [{answer['low']:.3g}, {answer['high']:.3g}], noise {answer['noise']:.1%}: "
+        f"{ms:.3g} ms of {answer['baseline_ms']:.3g} ms at {size}"
+    )
+    numbers = {"spread": answer["spread"], "attempts": float(answer["attempts"])}
+    return StageResult(
+        "profile", Verdict.PASS, "ok", summary, numbers=numbers, effect=effect, measurement=measurement
+    )

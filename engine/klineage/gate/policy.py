@@ -1,0 +1,44 @@
+"""What a gate demands. A verdict belongs to the policy under which it was reached."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, fields
+
+VERSION = "1"
+
+
+@dataclass(frozen=True)
+class Policy:
+    """Numbers of one gate. Times are in seconds, memory in bytes."""
+
+    seeds: int = 3  # fresh, secret, for every size
+    compile_seconds: float = 120.0
+    run_seconds: float = 60.0  # one run of the kernel, and loading it
+    workload_seconds: float = 60.0  # one call into the workload
+    total_seconds: float = 120.0  # one stage
+    memory_bytes: int = 4 << 30  # beyond what a worker maps already
+    rounds: int = 20
+    least_rounds: int = 5
+    profile_seconds: float = 0.1
+    most_profile_seconds: float = 3.0
+    attempts: int = 3  # a noisy measurement is taken again
+    gpu_rounds: int = 50
+    gpu_buffer_sets: int = 4
+
+    @property
+    def name(self) -> str:
+        """``1``, or ``1+<hash>`` when a number is not the default."""
+        if self == Policy():
+            return VERSION
+        text = repr([(f.name, getattr(self, f.name)) for f in fields(self)])
+        return f"{VERSION}+{hashlib.sha256(text.encode()).hexdigest()[:8]}"
+
+    @property
+    def limits(self) -> dict[str, float]:
+        """What a worker is told."""
+        names = ("compile_seconds", "run_seconds", "workload_seconds", "total_seconds", "memory_bytes")
+        return {name: getattr(self, name) for name in names}
+
+
+POLICY = Policy()

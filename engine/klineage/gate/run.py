@@ -1,0 +1,136 @@
+"""Run the stages of a gate in order, stop at the first that fails, and write the report."""
+
+from __future__ import annotations
+
+import functools
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from klineage.executor import Cancelled, LocalExecutor, local
+from klineage.gate import cache, correctness, interpreted, native
+from klineage.gate.policy import POLICY, Policy
+from klineage.gate.request import GateEvent, GateRequest, OnEvent, fresh_seeds, kernel_job
+from klineage.gate.session import Session
+from klineage.gate.verdict import STAGES, Report, StageResult, Trust, Verdict
+
+Stage = Callable[[Session], StageResult]
+
+
+def gate(
+    request: GateRequest,
+    on_event: OnEvent | None = None,
+    cancel: threading.Event | None = None,
+    *,
+    fresh: bool = False,
+    policy: Policy = POLICY,
+    executor: LocalExecutor | None = None,
+) -> Report:
+    """Judge a kernel. Light in this process, so call it from any thread; everything heavy is in workers.
+
+    ``on_event`` is called in this thread. ``cancel`` ends the gate within a tenth of a second: the stage
+    then reads "skipped", reason "cancelled". ``fresh`` ignores a cached report (and replaces it).
+    Never raises for a bad kernel, a bad workload or a missing tool: those are verdicts.
+    """
+    name = cache.key(request, policy.name)
+    found = None if fresh else cache.load_report(name)
+    if found is not None:
+        for result in found.stages:
+            _done(on_event, result)
+        return found
+    session = Session(
+        request, policy, request.seeds or fresh_seeds(policy), executor or local(), on_event, cancel
+    )
+    results = _run(session, _stages(request))
+    report = Report(
+        kernel=request.kernel.hash,
+        workload=request.workload.hash,
+        platform=request.platform,
+        policy=policy.name,
+        trust=session.trust,
+        stages=tuple(results),
+        baseline=request.baseline.hash if request.baseline else None,
+        seeds=session.seeds,
+        environment={**_environment(request), **session.environment},
+        layers=dict(session.layers),
+        finished=datetime.now(UTC).isoformat(timespec="seconds"),
+    )
+    cache.store_report(name, report)
+    return report
+
+
+def _stages(request: GateRequest) -> dict[str, Stage]:
+    if request.kernel.surface == "c":
+        table: tuple[Stage, ...] = (static, native.compile_kernel, _native_correctness, native.profile)
+    else:
+        table = (static, interpreted.compile_kernel, interpreted.check, interpreted.profile)
+    return dict(zip(STAGES, table, strict=True))
+
+
+def _native_correctness(session: Session) -> StageResult:
+    session.trust = Trust.MEASURED_CPU
+    return correctness.check(session, "native")
+
+
+def _run(session: Session, stages: dict[str, Stage]) -> list[StageResult]:
+    results: list[StageResult] = []
+    stopped = ""
+    for name, stage in stages.items():
+        if stopped:
+            results.append(StageResult(name, Verdict.SKIPPED, "earlier", f"not run: {stopped}"))
+            continue
+        session.say(name)
+        begin = time.monotonic()
+        try:
+            if session.cancel is not None and session.cancel.is_set():
+                raise Cancelled
+            result = stage(session)
+        except Cancelled:
+            result = StageResult(name, Verdict.SKIPPED, "cancelled", "cancelled")
+        result = replace(result, seconds=round(time.monotonic() - begin, 4))
+        results.append(result)
+        _done(session.on_event, result)
+        if result.verdict is not Verdict.PASS:
+            stopped = "cancelled" if result.reason == "cancelled" else f"{name} did not pass"
+    return results
+
+
+def _done(on_event: OnEvent | None, result: StageResult) -> None:
+    if on_event:
+        on_event(GateEvent(result.stage, "done", result.summary, result))
+
+
+def static(session: Session) -> StageResult:
+    """What the text alone says."""
+    request = session.request
+    kernel = request.kernel
+    if kernel.surface == "c":
+        from klineage.surface.c_static import check
+    else:
+        from klineage.surface.triton_static import check
+    problems = check(kernel, request.workload)
+    if problems:
+        first = problems[0]
+        where = f"{kernel.filename}:{first.line}: " if first.line else f"{kernel.filename}: "
+        log = "\n".join(f"{kernel.filename}:{p.line}: {p.message} [{p.reason}]" for p in problems)
+        return StageResult("static", Verdict.FAIL, first.reason, where + first.message, log=log)
+    session.kernel = kernel_job(kernel)
+    return StageResult("static", Verdict.PASS, "ok", f"parses; the entry is {kernel.entry}")
+
+
+@functools.lru_cache(maxsize=1)
+def _machine() -> dict[str, str]:
+    from klineage.platform import detect
+
+    found = detect()
+    return {"system": found.system, "cpu": found.cpu, "cores": str(found.cores)} | (
+        {"gpu": found.gpu.name, "driver": found.gpu.driver} if found.gpu else {}
+    )
+
+
+def _environment(request: GateRequest) -> dict[str, str]:
+    packages = cache.package_versions()
+    wanted = ("klineage", "numpy") if request.kernel.surface == "c" else tuple(packages)
+    return {**_machine(), **{name: packages[name] for name in wanted}}

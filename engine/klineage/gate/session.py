@@ -1,0 +1,73 @@
+"""One gate in progress: what the stages share, and how a worker's answer becomes a stage result."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+from typing import Any
+
+from klineage.executor import LocalExecutor
+from klineage.gate.policy import Policy
+from klineage.gate.request import GateEvent, GateRequest, OnEvent
+from klineage.gate.verdict import FailingCase, StageResult, Trust, Verdict
+
+
+@dataclass
+class Session:
+    """Filled in by the stages, in order."""
+
+    request: GateRequest
+    policy: Policy
+    seeds: tuple[int, ...]
+    executor: LocalExecutor
+    on_event: OnEvent | None
+    cancel: threading.Event | None
+    trust: Trust = Trust.STATIC
+    environment: dict[str, str] = field(default_factory=dict)
+    layers: dict[str, bool] = field(default_factory=dict)
+    kernel: dict[str, Any] = field(default_factory=dict)  # the kernel as workers get it
+    counts: dict[str, int] = field(default_factory=dict)  # what is known of the kernel's work
+
+    def say(self, stage: str, detail: str = "") -> None:
+        if self.on_event:
+            self.on_event(GateEvent(stage, "running", detail))
+
+    def job(self, stage: str, kind: str, seconds: float, **job: Any) -> dict[str, Any]:
+        """Run a job and return its answer; progress details are passed on as the stage's."""
+
+        def progress(message: dict[str, Any]) -> None:
+            self.say(stage, str(message.get("detail", "")))
+
+        answer = self.executor.submit(
+            kind, {"limits": self.policy.limits, **job}, progress, timeout=seconds + 30, cancel=self.cancel
+        )
+        self.layers.update(answer.get("layers") or {})
+        return answer
+
+
+def failed(stage: str, answer: dict[str, Any]) -> StageResult:
+    """A stage result from an answer that is no pass."""
+    case = answer.get("case")
+    return StageResult(
+        stage=stage,
+        verdict=Verdict(answer["verdict"]),
+        reason=str(answer["reason"]),
+        summary=str(answer["summary"]),
+        numbers={name: float(value) for name, value in (answer.get("numbers") or {}).items()},
+        case=_case(case, answer) if case else None,
+        log=str(answer.get("log") or ""),
+    )
+
+
+def _case(case: dict[str, Any], answer: dict[str, Any]) -> FailingCase:
+    """The hidden size keeps its secret: a report is read by proposers too."""
+    secret = case["size"] == "hidden"
+    return FailingCase(
+        size=case["size"],
+        dims={} if secret else case["dims"],
+        seed=case["seed"],
+        output=str(answer.get("output", "")),
+        index=tuple(answer.get("index") or ()),
+        got=answer.get("got", ""),
+        expected=answer.get("expected", ""),
+    )

@@ -1,0 +1,16 @@
+"""Start workers before they are needed, so that the first gate is as fast as the next."""
+
+from __future__ import annotations
+
+import threading
+
+from klineage.executor import local
+from klineage.kernel import Surface
+
+_KINDS: dict[str, tuple[str, ...]] = {"c": ("native",), "triton": ("compiler", "interpreter")}
+
+
+def prepare(surface: Surface) -> None:
+    """Start the surface's workers in the background; returns at once."""
+    for kind in _KINDS[surface]:
+        threading.Thread(target=local().versions, args=(kind,), name=f"warm {kind}", daemon=True).start()

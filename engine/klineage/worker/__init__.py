@@ -1,0 +1,1 @@
+"""What runs beside the hardware: loads, runs, checks and times kernels in child processes."""

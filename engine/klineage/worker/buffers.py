@@ -1,0 +1,159 @@
+"""Element types, seeded values, and buffers with poison inside and guard zones around.
+
+bf16 has no numpy type: it is carried as its 16 bits and converted here, rounding to nearest even.
+Wherever an array is called *stored*, it holds the bits that a kernel sees, in the type's storage type.
+"""
+
+from __future__ import annotations
+
+import mmap
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+ITEMSIZE = {
+    "fp64": 8, "fp32": 4, "fp16": 2, "bf16": 2, "int64": 8, "int32": 4, "int8": 1, "uint8": 1,
+}  # fmt: skip
+STORAGE = {
+    "fp64": np.dtype("<f8"), "fp32": np.dtype("<f4"), "fp16": np.dtype("<f2"), "bf16": np.dtype("<u2"),
+    "int64": np.dtype("<i8"), "int32": np.dtype("<i4"), "int8": np.dtype("i1"), "uint8": np.dtype("u1"),
+}  # fmt: skip
+FLOATS = ("fp64", "fp32", "fp16", "bf16")
+LARGEST = {
+    "fp64": 1.7976931348623157e308,
+    "fp32": 3.4028234663852886e38,
+    "fp16": 65504.0,
+    "bf16": 3.3895313892515355e38,
+}
+RELATIVE_TOLERANCE = {"fp64": 1e-9, "fp32": 1e-5, "fp16": 2e-3, "bf16": 1.6e-2}
+
+# Quiet NaNs with a payload that no arithmetic produces; for integers the byte 0xA5.
+_POISON_BITS = {"fp64": 0x7FF8A5A5A5A5A5A5, "fp32": 0x7FE5A5A5, "fp16": 0x7FA5, "bf16": 0x7FE5}
+GUARD_BYTE = 0xC3
+PAGE = mmap.PAGESIZE
+GUARD = max(4096, PAGE)
+
+
+def poison(type_: str) -> bytes:
+    """The bytes of one element that was never written."""
+    size = ITEMSIZE[type_]
+    if type_ in _POISON_BITS:
+        return _POISON_BITS[type_].to_bytes(size, "little")
+    return b"\xa5" * size
+
+
+def is_poison(stored: np.ndarray[Any, Any], type_: str) -> np.ndarray[Any, Any]:
+    """Boolean mask of the elements that still hold the poison pattern."""
+    bits = np.dtype(f"<u{ITEMSIZE[type_]}")
+    return np.asarray(stored.view(bits) == int.from_bytes(poison(type_), "little"))
+
+
+def encode(array: Any, type_: str) -> np.ndarray[Any, Any]:
+    """Numbers to a contiguous stored array, rounding to nearest even; out of range becomes infinity."""
+    values = np.asarray(array)
+    if type_ != "bf16":
+        with np.errstate(over="ignore"):
+            return np.ascontiguousarray(values, dtype=STORAGE[type_])
+    with np.errstate(over="ignore"):
+        single = np.ascontiguousarray(values, dtype=np.float32)
+    bits = single.view(np.uint32)
+    rounded = (bits + np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1))) >> np.uint32(16)
+    quiet = np.isnan(single)
+    if quiet.any():
+        rounded = np.where(quiet, (bits >> np.uint32(16)) | np.uint32(0x40), rounded)
+    return rounded.astype(np.uint16)
+
+
+def decode(stored: np.ndarray[Any, Any], type_: str) -> np.ndarray[Any, Any]:
+    """Stored bits to numbers: float64 for floating types (exact), the integer type itself otherwise."""
+    if type_ == "bf16":
+        single = (stored.astype(np.uint32) << np.uint32(16)).view(np.float32)
+        return single.astype(np.float64)
+    return stored.astype(np.float64) if type_ in FLOATS else stored
+
+
+class Rng:
+    """The values that a workload may draw. Equal seeds give equal values in every process."""
+
+    def __init__(self, seed: int) -> None:
+        self._generator = np.random.Generator(np.random.PCG64(seed))
+
+    def normal(self, *shape: int) -> np.ndarray[Any, Any]:
+        return self._generator.standard_normal(shape, dtype=np.float32)
+
+    def uniform(self, *shape: int) -> np.ndarray[Any, Any]:
+        return self._generator.random(shape, dtype=np.float32)
+
+    def integers(self, low: int, high: int, *shape: int) -> np.ndarray[Any, Any]:
+        return self._generator.integers(low, high, shape)
+
+    def array(self, values: Any) -> np.ndarray[Any, Any]:
+        return np.asarray(values)
+
+
+@dataclass(frozen=True)
+class Slot:
+    """Where one buffer lies: ``offset`` and ``size`` in bytes, page-aligned, guards on both sides."""
+
+    name: str
+    type: str
+    shape: tuple[int, ...]
+    offset: int
+    size: int
+
+    @property
+    def end(self) -> int:
+        return self.offset + self.size
+
+
+def layout(tensors: dict[str, tuple[str, tuple[int, ...]]]) -> tuple[tuple[Slot, ...], int]:
+    """Place every buffer in one region. Returns the slots and the bytes that the region needs."""
+    slots: list[Slot] = []
+    position = GUARD
+    for name, (type_, shape) in tensors.items():
+        size = ITEMSIZE[type_]
+        for extent in shape:
+            size *= extent
+        slots.append(Slot(name, type_, shape, position, size))
+        position = -(-(position + size + GUARD) // PAGE) * PAGE
+    return tuple(slots), position
+
+
+def fill(region: np.ndarray[Any, Any], slots: tuple[Slot, ...], inputs: dict[str, Any]) -> None:
+    """Lay out one case in ``region`` (bytes): guard bytes, the stored inputs, poison everywhere else."""
+    position = 0
+    for slot in slots:
+        region[position : slot.offset] = GUARD_BYTE
+        data = region[slot.offset : slot.end]
+        if slot.name in inputs:
+            data[:] = inputs[slot.name].reshape(-1).view(np.uint8)
+        else:
+            data.reshape(-1, ITEMSIZE[slot.type])[:] = np.frombuffer(poison(slot.type), np.uint8)
+        position = slot.end
+    region[position : _end(slots)] = GUARD_BYTE
+
+
+def _end(slots: tuple[Slot, ...]) -> int:
+    return -(-(slots[-1].end + GUARD) // PAGE) * PAGE if slots else GUARD
+
+
+def stored(region: np.ndarray[Any, Any], slot: Slot) -> np.ndarray[Any, Any]:
+    """The slot's elements, as a view into the region, in storage type and shape."""
+    return region[slot.offset : slot.end].view(STORAGE[slot.type]).reshape(slot.shape)
+
+
+def broken_guard(region: np.ndarray[Any, Any], slots: tuple[Slot, ...]) -> tuple[str, str, int] | None:
+    """The first guard zone that was written to: (buffer, "before" or "after", bytes away from it)."""
+    position = 0
+    previous: Slot | None = None
+    for slot in (*slots, None):
+        stop = slot.offset if slot else _end(slots)
+        changed = np.flatnonzero(region[position:stop] != GUARD_BYTE)
+        if changed.size:
+            first, last = int(changed[0]), int(changed[-1])
+            if previous is not None and first < GUARD:
+                return previous.name, "after", first
+            return (slot or slots[-1]).name, "before", stop - position - last
+        position, previous = (slot.end, slot) if slot else (stop, previous)
+    return None

@@ -1,0 +1,213 @@
+"""Compile a C kernel into a shared object, once: the result is content-addressed in a cache folder."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from klineage.worker.faults import KernelFault, WorkerError
+from klineage.worker.process import MEMORY_EXIT
+
+DEFAULT_FLAGS = ("-O3", "-march=native", "-std=gnu11", "-fno-math-errno")
+_FIXED = ("-fPIC", "-fno-lto", "-fvisibility=default", "-fdiagnostics-color=never")
+_LINK = ("-shared", "-nostartfiles", "-Wl,--no-undefined-version")
+_WRAPPED = ("malloc", "calloc", "realloc", "aligned_alloc", "posix_memalign")
+
+# A refused allocation ends the process with a status of its own, so that the verdict says "memory"
+# and not "crashed": most kernels do not look at what malloc returned.
+_SHIM = f"""
+#include <stdlib.h>
+#include <unistd.h>
+static void *checked(void *p, size_t n) {{ if (!p && n) _exit({MEMORY_EXIT}); return p; }}
+void *__real_malloc(size_t); void *__real_calloc(size_t, size_t); void *__real_realloc(void *, size_t);
+void *__real_aligned_alloc(size_t, size_t); int __real_posix_memalign(void **, size_t, size_t);
+#define OWN __attribute__((visibility("hidden")))
+OWN void *__wrap_malloc(size_t n) {{ return checked(__real_malloc(n), n); }}
+OWN void *__wrap_calloc(size_t a, size_t b) {{ return checked(__real_calloc(a, b), a && b); }}
+OWN void *__wrap_realloc(void *p, size_t n) {{ return checked(__real_realloc(p, n), n); }}
+OWN void *__wrap_aligned_alloc(size_t a, size_t n) {{ return checked(__real_aligned_alloc(a, n), n); }}
+OWN int __wrap_posix_memalign(void **p, size_t a, size_t n) {{
+  int status = __real_posix_memalign(p, a, n);
+  if (status == 12) _exit({MEMORY_EXIT});
+  return status;
+}}
+"""
+
+_FORBIDDEN = re.compile(
+    r"^(system|popen|fork|vfork|clone3?|exec\w*|posix_spawnp?|socket(pair)?|connect|bind|accept4?|listen|send(to|msg)?|"
+    r"recv(from|msg)?|getaddrinfo|dl(m?open|v?sym|info)|__libc_dl\w*|ptrace|process_vm_\w+|syscall|prctl|"
+    r"pthread_create|thrd_create|kill|signal|sigaction|mprotect|unlink\w*|remove|rename\w*|rmdir|setrlimit|prlimit\w*)(@.*)?$"
+)
+_ALLOWED_FLAG = re.compile(
+    r"-fopenmp(-simd)?|-march=[\w.+-]+|-mtune=[\w.+-]+|-O[0123s]|-m(no-)?(avx|sse|fma|bmi|f16c|popcnt|lzcnt)[\w.-]*|"
+    r"-mprefer-vector-width=\d+|-ffp-contract=(off|on|fast)|-f(no-)?(unroll(-all)?-loops|tree-[\w-]*|vectorize|slp-vectorize|"
+    r"prefetch-loop-arrays|strict-aliasing|inline-functions|signed-zeros|trapping-math|math-errno|associative-math|"
+    r"reciprocal-math|finite-math-only|rounding-math|unsafe-math-optimizations)|-std=(gnu|c)(99|11|17|2x|23)|-D\w+(=\w*)?"
+)
+
+
+@functools.lru_cache(maxsize=1)
+def compiler() -> tuple[str, str]:
+    """The C compiler's path and version line: ``$CC``, else gcc, else clang.
+
+    Raises WorkerError("no_compiler") with the way out.
+    """
+    wanted = os.environ.get("CC")
+    for name in (wanted,) if wanted else ("gcc", "clang", "cc"):
+        path = shutil.which(name)
+        if path:
+            text = subprocess.run(
+                [path, "--version"], capture_output=True, text=True, timeout=20, check=False
+            ).stdout
+            return path, (text.splitlines() or ["unknown version"])[0]
+    missing = f"CC names {wanted}, which is not there" if wanted else "no C compiler found (gcc, clang)"
+    raise WorkerError("no_compiler", f"{missing}; install one, for example: apt install gcc")
+
+
+def check_flags(flags: tuple[str, ...]) -> None:
+    """Raises KernelFault when a declared flag is not one that a kernel may ask for."""
+    for flag in flags:
+        if flag in ("-ffast-math", "-Ofast"):
+            raise KernelFault(
+                "flags",
+                f"{flag} changes floating point for the whole process; declare the single -f...-math flags instead",
+            )
+        if not _ALLOWED_FLAG.fullmatch(flag):
+            raise KernelFault("flags", f"a kernel may not declare the compiler flag {flag}")
+
+
+def command(flags: tuple[str, ...]) -> tuple[str, ...]:
+    """The compiler's arguments for a kernel with these declared flags. A later flag wins over a default."""
+    return (*DEFAULT_FLAGS, *flags, *_FIXED)
+
+
+def _cpu() -> str:
+    """What -march=native depends on, so that a cache on a shared disk is not served to another CPU."""
+    try:
+        text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return " ".join(os.uname())
+    return next((line for line in text.splitlines() if line.startswith(("flags", "Features"))), "")
+
+
+def build(source: bytes, filename: str, flags: tuple[str, ...], cache: Path) -> dict[str, Any]:
+    """Compile and link; returns ``{"library": path, "sha256", "log", "cached"}``.
+
+    Raises KernelFault("compile", first error line, log=...) or KernelFault("symbols", ...).
+    """
+    check_flags(flags)
+    path, version = compiler()
+    key = hashlib.sha256(
+        repr((source, filename, command(flags), _LINK, _SHIM, version, _cpu())).encode()
+    ).hexdigest()
+    folder = cache / key[:2] / key
+    found = _cached(folder)
+    if found:
+        return found
+    cache.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=cache, prefix="build-") as scratch:
+        record = _compile(path, source, filename, flags, Path(scratch), cache)
+        folder.mkdir(parents=True, exist_ok=True)
+        os.replace(Path(scratch) / "kernel.so", folder / "kernel.so")
+        partial = Path(scratch) / "record.json"
+        partial.write_text(json.dumps(record), encoding="utf-8")
+        os.replace(partial, folder / "record.json")
+    return {**record, "library": str(folder / "kernel.so"), "cached": False}
+
+
+def _cached(folder: Path) -> dict[str, Any] | None:
+    """A finished entry. A damaged one is a miss, and is built again."""
+    library = folder / "kernel.so"
+    try:
+        record: dict[str, Any] = json.loads((folder / "record.json").read_text(encoding="utf-8"))
+        intact = hashlib.sha256(library.read_bytes()).hexdigest() == record["sha256"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return {**record, "library": str(library), "cached": True} if intact else None
+
+
+def _compile(
+    compiler_path: str, source: bytes, filename: str, flags: tuple[str, ...], scratch: Path, cache: Path
+) -> dict[str, Any]:
+    name = Path(filename).name
+    (scratch / name).write_bytes(source)
+    wraps = [f"-Wl,--wrap={symbol}" for symbol in _WRAPPED]
+    arguments = [
+        *command(flags),
+        *_LINK,
+        *wraps,
+        name,
+        str(_shim(compiler_path, cache)),
+        "-lm",
+        "-o",
+        "kernel.so",
+    ]
+    done = _run([compiler_path, *arguments], scratch)
+    log = done.stderr[:65536]
+    if done.returncode != 0:
+        raise KernelFault("compile", _first_error(log, name), log=log)
+    symbols = _run(["nm", "-D", "kernel.so"], scratch)
+    if symbols.returncode != 0:
+        raise WorkerError(
+            "no_nm", f"nm could not read the compiled kernel: {symbols.stderr.strip()}; install binutils"
+        )
+    _check_symbols(symbols.stdout, scratch)
+    library = (scratch / "kernel.so").read_bytes()
+    return {
+        "sha256": hashlib.sha256(library).hexdigest(), "bytes": len(library), "log": log, "compiler": compiler()[1],
+        "command": " ".join(command(flags)),
+    }  # fmt: skip
+
+
+def _shim(compiler_path: str, cache: Path) -> Path:
+    key = hashlib.sha256((_SHIM + compiler()[1]).encode()).hexdigest()[:16]
+    target = cache / f"shim-{key}.o"
+    if not target.exists():
+        with tempfile.TemporaryDirectory(dir=cache, prefix="build-") as scratch:
+            (Path(scratch) / "shim.c").write_text(_SHIM, encoding="utf-8")
+            done = _run([compiler_path, "-O2", "-fPIC", "-c", "shim.c", "-o", "shim.o"], Path(scratch))
+            if done.returncode != 0:
+                raise WorkerError(
+                    "no_compiler", f"{compiler_path} cannot compile a ten-line file: {done.stderr[:400]}"
+                )
+            os.replace(Path(scratch) / "shim.o", target)
+    return target
+
+
+def _run(arguments: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
+    try:
+        return subprocess.run(
+            arguments, cwd=folder, capture_output=True, text=True, errors="replace", check=False
+        )
+    except FileNotFoundError:
+        raise WorkerError(
+            "no_compiler", f"{arguments[0]} is not installed; install gcc and binutils"
+        ) from None
+
+
+def _first_error(log: str, name: str) -> str:
+    for line in log.splitlines():
+        if "error:" in line or "undefined reference" in line:
+            return line.strip()
+    return (log.strip().splitlines() or [f"{name} does not compile"])[0]
+
+
+def _check_symbols(listing: str, scratch: Path) -> None:
+    for line in listing.splitlines():
+        kind, name = line.split()[-2:]
+        if kind == "U" and _FORBIDDEN.match(name):
+            raise KernelFault("symbols", f"calls {name.split('@')[0]}(), which a kernel may not", symbol=name)
+        if kind == "i":
+            raise KernelFault("symbols", f"{name} is chosen at load time (ifunc), which a kernel may not")
+    sections = _run(["readelf", "-SW", "kernel.so"], scratch).stdout
+    for section in (".init_array", ".fini_array", ".ctors", ".preinit_array"):
+        if f" {section} " in sections:
+            raise KernelFault("symbols", f"has a {section} section: code that runs when the file is loaded")

@@ -1,0 +1,241 @@
+"""The server's side of a job: fork its children, follow them, and turn what they say into one result."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from klineage.worker import check
+from klineage.worker.process import MEMORY_EXIT, Channel, Child, Control, end, spawn, watch
+
+Progress = Callable[[dict[str, Any]], None]
+Result = dict[str, Any]
+
+_CRASHES = ("SIGSEGV", "SIGBUS", "SIGILL", "SIGFPE", "SIGABRT", "SIGTRAP", "SIGKILL")
+
+
+@dataclass(frozen=True)
+class Context:
+    """What every job gets: the kind of this server, its control line, the job's id, and where to report."""
+
+    kind: str
+    control: Control
+    job: object
+    progress: Progress
+
+
+def verdict(word: str, reason: str, summary: str, **more: Any) -> Result:
+    return {"verdict": word, "reason": reason, "summary": summary, **more}
+
+
+def death(child: Child, doing: str) -> Result:
+    """Why a child that said nothing more has ended."""
+    log = child.text.decode("utf-8", errors="replace")
+    how = child.death
+    if how == f"exit {MEMORY_EXIT}":
+        return verdict("fail", "memory", f"asked for more memory than a gate allows {doing}", log=log)
+    if how == "SIGSYS":
+        return verdict("fail", "forbidden_call", f"tried to start a process or program {doing}", log=log)
+    if how == "SIGXCPU":
+        return verdict("timeout", "timeout", f"used up its processor time {doing}", log=log)
+    if how in _CRASHES:
+        return verdict("fail", "crashed", f"crashed with {how} {doing}", log=log, signal=how)
+    if how.startswith("exit"):
+        return verdict(
+            "fail", "no_output", f"ended the process ({how}) before its output was there, {doing}", log=log
+        )
+    return verdict("fail", "crashed", f"ended by {how} {doing}", log=log, signal=how)
+
+
+def single(context: Context, body: Callable[[Channel], None], seconds: float, doing: str) -> Result:
+    """Run one child to its end. Its last ``result`` message is the result; faults and deaths are typed."""
+    child = spawn(context.kind, body)
+    deadline = [time.monotonic() + seconds]
+    answer: Result | None = None
+    try:
+        for _, message in watch([child], deadline, context.control, context.job):
+            if "timeout" in message:
+                return verdict(
+                    "timeout", "timeout", f"took longer than {seconds:g} s {doing}", log=_log(child)
+                )
+            if "flood" in message:
+                return _flood(child)
+            if "fault" in message:
+                return {"log": _log(child), **message["fault"]}
+            if "progress" in message:
+                context.progress(message["progress"])
+            if "result" in message:
+                answer = message["result"]
+            if "finished" in message and answer is not None:
+                return answer
+            if "exit" in message:
+                return death(child, doing)
+    finally:
+        end([child])
+    raise AssertionError("a child ended without a word")
+
+
+def _log(child: Child) -> str:
+    return child.text.decode("utf-8", errors="replace")
+
+
+def _flood(child: Child) -> Result:
+    return verdict(
+        "fail", "output_flood", "printed more than 1 MB; a kernel prints nothing", log=_log(child)[:4096]
+    )
+
+
+@dataclass
+class _State:
+    """How far the two children of a correctness job are."""
+
+    total_deadline: float
+    doing: dict[str, tuple[str, int, float]] = field(default_factory=dict)  # child: phase, case, since
+    ready: int = 0
+    judged: int = 0
+    broken: Result | None = None  # how the candidate went wrong, once it has
+    layers: dict[str, bool] = field(default_factory=dict)
+    counts: dict[str, dict[str, int]] = field(default_factory=dict)
+    worst: float = 0.0
+    rtol: float = 0.0
+
+
+class Correctness:
+    """One correctness job. ``run`` returns its result."""
+
+    def __init__(self, request: dict[str, Any], context: Context) -> None:
+        self.request, self.context = request, context
+        self.cases, self.limits = request["cases"], request["limits"]
+        self.state = _State(time.monotonic() + self.limits["total_seconds"])
+
+    def run(self) -> Result:
+        arena = check.open_arena()
+        request, kind = self.request, self.context.kind
+        candidate = judge = None
+        try:
+            candidate = spawn("candidate", lambda c: check.candidate(request, kind, arena, c), keep=(arena,))
+            judge = spawn("judge", lambda c: check.judge(request, kind, arena, c), keep=(arena,))
+            return self._follow(candidate, judge)
+        finally:
+            end([child for child in (candidate, judge) if child])
+            os.close(arena)
+
+    def _follow(self, candidate: Child, judge: Child) -> Result:
+        for number in range(check.REGIONS):
+            candidate.send(go=number)
+        deadline = [self.state.total_deadline]
+        for child, message in watch([candidate, judge], deadline, self.context.control, self.context.job):
+            if child is None:
+                return self._timeout(candidate)
+            handle = self._candidate if child is candidate else self._judge
+            result = handle(message, candidate, judge)
+            if result is None and self.state.broken and self.state.judged >= self.state.ready:
+                result = self.state.broken
+            if result is not None:
+                return {
+                    "layers": self.state.layers,
+                    "counts": self.state.counts,
+                    "log": _log(candidate),
+                    **result,
+                }
+            deadline[0] = self._deadline()
+        raise AssertionError("both children ended without a verdict")
+
+    def _doing(self, name: str) -> str:
+        phase, number, _ = self.state.doing.get(name, ("load", -1, 0.0))
+        if number < 0:
+            return "while it was loaded"
+        return f"at size {self.cases[number]['size']}" + ("" if phase == "kernel" else " before it ran")
+
+    def _candidate(self, message: dict[str, Any], candidate: Child, judge: Child) -> Result | None:
+        state = self.state
+        if "phase" in message:
+            number = int(message.get("case", -1))
+            state.doing["candidate"] = (str(message["phase"]), number, time.monotonic())
+            state.layers = message.get("layers", state.layers)
+            if message["phase"] == "kernel":
+                self.context.progress({"case": number, "size": self.cases[number]["size"]})
+        elif message.get("ready") == state.ready and state.ready < len(self.cases):
+            self.state.counts.setdefault(self.cases[state.ready]["size"], message.get("counts") or {})
+            state.ready += 1
+            state.doing["candidate"] = ("idle", state.ready, time.monotonic())
+            judge.send(ready=state.ready - 1)
+        elif "fault" in message:
+            state.broken = state.broken or self._placed(message["fault"])
+        elif "flood" in message:
+            state.broken = state.broken or _flood(candidate)
+        elif "exit" in message and state.ready < len(self.cases):
+            state.broken = state.broken or self._placed(death(candidate, self._doing("candidate")))
+        return None
+
+    def _placed(self, fault: Result) -> Result:
+        """Attach the case at which the candidate broke, when it had one."""
+        number = self.state.ready
+        if (
+            fault.get("verdict") in ("fail", "timeout")
+            and number < len(self.cases)
+            and self.state.doing.get("candidate", ("", -1))[1] >= 0
+        ):
+            return {**fault, "case": self.cases[number]}
+        return fault
+
+    def _judge(self, message: dict[str, Any], candidate: Child, judge: Child) -> Result | None:
+        state = self.state
+        if "phase" in message:
+            state.doing["judge"] = (message["phase"], int(message.get("case", -1)), time.monotonic())
+        elif "judged" in message:
+            if "failure" in message:
+                return {"verdict": "fail", **message["failure"]}
+            if message["rtol"] and (
+                state.rtol == 0 or message["worst"] / message["rtol"] > state.worst / state.rtol
+            ):
+                state.worst, state.rtol = message["worst"], message["rtol"]
+            state.judged += 1
+            if state.judged == len(self.cases):
+                return verdict("pass", "ok", "", worst=state.worst, rtol=state.rtol)
+            candidate.send(go=state.judged + check.REGIONS - 1)
+        elif "fault" in message:
+            return dict(message["fault"])
+        elif "exit" in message or "flood" in message:
+            return verdict(
+                "error",
+                "judge",
+                f"the process that computes the reference ended with {judge.death}",
+                log=_log(judge),
+            )
+        return None
+
+    def _deadline(self) -> float:
+        ends = [self.state.total_deadline]
+        for name, (phase, _, since) in self.state.doing.items():
+            if phase in ("kernel", "load"):
+                ends.append(since + self.limits["run_seconds"])
+            elif phase in ("reference", "workload", "inputs") and name:
+                ends.append(since + self.limits["workload_seconds"])
+        return min(ends)
+
+    def _timeout(self, candidate: Child) -> Result:
+        """Who is to blame for the time: the child whose own allowance ran out, else the kernel."""
+        now = time.monotonic()
+        for phase, number, since in self.state.doing.values():
+            if (
+                phase in ("reference", "workload", "inputs")
+                and now - since >= self.limits["workload_seconds"]
+            ):
+                function = {"reference": "reference()", "inputs": "inputs()", "workload": "the file"}[phase]
+                size = f" for size {self.cases[number]['size']}" if number >= 0 else ""
+                path = self.request["workload"]["path"]
+                text = f"{path}: {function} did not finish within {self.limits['workload_seconds']:g} s{size}"
+                return verdict("error", "workload_timeout", text, layers=self.state.layers)
+        phase, number, since = self.state.doing.get("candidate", ("load", -1, now))
+        seconds = min(self.limits["run_seconds"], self.limits["total_seconds"])
+        result = verdict(
+            "timeout",
+            "timeout",
+            f"ran longer than {seconds:g} s {self._doing('candidate')}",
+            log=_log(candidate),
+        )
+        return {**self._placed(result), "layers": self.state.layers}

@@ -1,0 +1,209 @@
+"""A workload, executed: the buffers of a case, its inputs from a seed, and its reference in fp64.
+
+Whatever goes wrong in here is the workload's fault, so it raises WorkerError with the file and the
+function in its sentence, never a fault of the kernel.
+"""
+
+from __future__ import annotations
+
+import inspect
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from klineage.worker.buffers import FLOATS, ITEMSIZE, RELATIVE_TOLERANCE, Rng, decode, encode
+from klineage.worker.faults import WorkerError
+
+Tensors = dict[str, tuple[str, tuple[int, ...]]]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """An executed workload.py for one element type. ``path`` is how messages name the file."""
+
+    path: str
+    element: str
+    namespace: dict[str, Any]
+
+    def _error(self, function: str, complaint: str) -> WorkerError:
+        return WorkerError("workload", f"{self.path}: {function} {complaint}")
+
+    def _function(self, name: str) -> Callable[..., Any]:
+        function = self.namespace.get(name)
+        if not callable(function):
+            raise self._error(f"{name}()", "is missing; docs/workloads.md says what it must return")
+        return function
+
+    def _call(self, name: str, *values: Any, **named: Any) -> Any:
+        function = self._function(name)
+        try:
+            return function(*values, **named)
+        except MemoryError:
+            raise self._error(
+                f"{name}()", "needs more memory than a gate allows; use smaller sizes"
+            ) from None
+        except Exception as error:
+            lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename == self.path]
+            where = f" (line {lines[-1]})" if lines else ""
+            raise self._error(f"{name}()", f"raised {type(error).__name__}: {error}{where}") from error
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        return tuple(self.namespace["OUTPUTS"])
+
+    @property
+    def mutates(self) -> tuple[str, ...]:
+        return tuple(self.namespace.get("MUTATES", ()))
+
+    @property
+    def scalars(self) -> dict[str, float]:
+        return dict(self.namespace.get("SCALARS", {}))
+
+    def tensors(self, dims: dict[str, int]) -> Tensors:
+        """Every buffer, inputs first: name to (type, shape)."""
+        answer = self._call("tensors", self.element, **dims)
+        if not isinstance(answer, dict):
+            raise self._error("tensors()", f"returned {type(answer).__name__}, not {{name: (type, shape)}}")
+        checked: Tensors = {}
+        for name, entry in answer.items():
+            try:
+                type_, shape = entry
+                extents = tuple(int(extent) for extent in shape)
+            except (TypeError, ValueError):
+                raise self._error("tensors()", f"gives {entry!r} for {name}, not (type, shape)") from None
+            if type_ not in ITEMSIZE:
+                raise self._error(
+                    "tensors()", f"gives {name} the unknown type {type_!r}; known: {', '.join(ITEMSIZE)}"
+                )
+            if any(extent < 1 for extent in extents):
+                raise self._error(
+                    "tensors()", f"gives {name} the shape {extents}; every extent must be positive"
+                )
+            checked[str(name)] = (type_, extents)
+        for name in (*self.outputs, *self.mutates):
+            if name not in checked:
+                raise self._error("tensors()", f"has no buffer {name}, which OUTPUTS or MUTATES names")
+        return checked
+
+    def inputs(self, seed: int, dims: dict[str, int]) -> dict[str, np.ndarray[Any, Any]]:
+        """The stored inputs of one case, reproducible from the seed in any process."""
+        tensors = self.tensors(dims)
+        answer = self._call("inputs", Rng(seed), **dims)
+        if not isinstance(answer, dict):
+            raise self._error("inputs()", f"returned {type(answer).__name__}, not {{name: array}}")
+        needed = [name for name in tensors if name not in self.outputs or name in answer]
+        if set(answer) != set(needed):
+            missing = ", ".join(sorted(set(needed) ^ set(answer)))
+            raise self._error("inputs()", f"and tensors() disagree about {missing}")
+        stored = {}
+        for name in needed:
+            type_, shape = tensors[name]
+            array = encode(answer[name], type_)
+            if array.shape != shape:
+                raise self._error("inputs()", f"gives {name} the shape {array.shape}; tensors() says {shape}")
+            stored[name] = array
+        return stored
+
+    def reference(
+        self, stored: dict[str, np.ndarray[Any, Any]], dims: dict[str, int]
+    ) -> dict[str, np.ndarray[Any, Any]]:
+        """The expected outputs: float64 for floating outputs, integers as they are."""
+        tensors = self.tensors(dims)
+        function = self._function("reference")
+        parameters = inspect.signature(function).parameters
+        values: dict[str, Any] = {n: decode(a, tensors[n][0]) for n, a in stored.items()}
+        use_torch = "xp" not in parameters
+        if use_torch:
+            values = {n: _torch().from_numpy(np.array(a)) for n, a in values.items()}
+        values = {**self.scalars, **dims, **values, "xp": np}
+        if any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
+            given = values
+        else:
+            unknown = [
+                p for p in parameters if p not in values and parameters[p].default is inspect.Parameter.empty
+            ]
+            if unknown:
+                raise self._error(
+                    "reference()", f"takes {', '.join(unknown)}, which is no input, dimension or scalar"
+                )
+            given = {name: values[name] for name in parameters if name in values}
+        answer = self._call("reference", **given)
+        if not isinstance(answer, dict):
+            raise self._error("reference()", f"returned {type(answer).__name__}, not {{output: array}}")
+        return {name: self._expected(name, answer, tensors) for name in self.outputs}
+
+    def _expected(self, name: str, answer: dict[str, Any], tensors: Tensors) -> np.ndarray[Any, Any]:
+        if name not in answer:
+            raise self._error("reference()", f"returned no {name}, which OUTPUTS names")
+        value = answer[name]
+        array = np.asarray(value.cpu().numpy() if hasattr(value, "cpu") else value)
+        type_, shape = tensors[name]
+        if array.shape != shape:
+            raise self._error("reference()", f"gives {name} the shape {array.shape}; tensors() says {shape}")
+        if type_ in FLOATS:
+            return array.astype(np.float64, copy=False)
+        if not np.issubdtype(array.dtype, np.integer) and not np.array_equal(array, np.trunc(array)):
+            raise self._error("reference()", f"gives fractions for {name}, whose type is {type_}")
+        return array.astype(np.int64, copy=False)
+
+    def rtol(self, type_: str, dims: dict[str, int]) -> float:
+        """Relative tolerance of one output: the workload's own, or the default of its type."""
+        if type_ not in FLOATS:
+            return 0.0
+        if "tolerance" not in self.namespace:
+            return RELATIVE_TOLERANCE[type_]
+        value = self._call("tolerance", self.element, **dims)
+        if not isinstance(value, (int, float)) or not 0 < value < 1:
+            raise self._error("tolerance()", f"returned {value!r}, not a number between 0 and 1")
+        return float(value)
+
+    def cost(self, dims: dict[str, int]) -> dict[str, float]:
+        """Least traffic in bytes, and operations, of one run."""
+        answer = self._call("cost", ITEMSIZE[self.element], **dims)
+        try:
+            return {"bytes": float(answer["bytes"]), "operations": float(answer["operations"])}
+        except (TypeError, KeyError, ValueError):
+            raise self._error("cost()", "must return {'bytes': number, 'operations': number}") from None
+
+    def unsupported(self, dims: dict[str, int]) -> str | None:
+        """A sentence that names the broken constraint of these dimensions, or None."""
+        if "unsupported" not in self.namespace:
+            return None
+        answer = self._call("unsupported", **dims)
+        return None if answer is None else str(answer)
+
+
+def _torch() -> Any:
+    try:
+        import torch
+    except ImportError:
+        raise WorkerError(
+            "no_torch",
+            "this workload's reference takes no xp, so it needs torch: pip install 'klineage-tui[triton]'",
+        ) from None
+    torch.set_num_threads(1)
+    return torch
+
+
+def load(source: bytes, path: str, element: str) -> Problem:
+    """Execute a workload file. Raises WorkerError naming ``path`` and what is wrong with it."""
+    if element not in ITEMSIZE:
+        raise WorkerError(
+            "workload", f"{path}: ELEMENT names the unknown type {element!r}; known: {', '.join(ITEMSIZE)}"
+        )
+    namespace: dict[str, Any] = {"__name__": "workload", "__file__": path}
+    try:
+        exec(compile(source, path, "exec"), namespace)
+    except Exception as error:
+        raise WorkerError(
+            "workload", f"{path}: importing it raised {type(error).__name__}: {error}"
+        ) from error
+    problem = Problem(path, element, namespace)
+    for name in ("tensors", "inputs", "reference", "cost"):
+        problem._function(name)
+    if not isinstance(namespace.get("OUTPUTS"), (tuple, list)) or not namespace["OUTPUTS"]:
+        raise problem._error("OUTPUTS", "must name at least one output buffer")
+    return problem

@@ -1,0 +1,146 @@
+"""From interleaved times to a ratio that can be believed, or to none.
+
+A round is baseline, candidate, candidate, baseline, and keeps the faster of each two. The effect is
+the median of the rounds' log ratios with a bootstrap interval. An interval alone calls a quarter of
+all A/A runs an effect, so a verdict also needs a minimum effect: the larger of 2 % and three times
+the half-width of an A/A measurement taken in the same session.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+RESAMPLES = 1000
+FEW_ROUNDS = 20  # below this many rounds, only an effect of 10 % counts
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How long to measure. Every sample repeats its kernel until it lasts ``sample_seconds``."""
+
+    rounds: int = 20
+    least_rounds: int = 5
+    seconds: float = 0.15  # after this, and ``rounds``, it is enough
+    most_seconds: float = 4.0  # after this, ``least_rounds`` must do
+    sample_seconds: float = 0.0005
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A paired comparison. ``ratio`` is candidate over baseline; ``noise`` the A/A half-width."""
+
+    ratio: float
+    low: float
+    high: float
+    noise: float
+    spread: float  # p90 / p10 of the rounds' ratios
+    rounds: int
+    effect: str  # "slower", "neutral", "faster"
+
+
+def _interval(logs: np.ndarray[Any, Any]) -> tuple[float, float]:
+    """95 % bootstrap interval of the median; the seed is fixed so that equal samples give equal verdicts."""
+    picks = np.random.Generator(np.random.PCG64(0)).integers(0, logs.size, (RESAMPLES, logs.size))
+    medians = np.median(logs[picks], axis=1)
+    low, high = np.quantile(medians, (0.025, 0.975))
+    return float(low), float(high)
+
+
+def estimate(
+    candidate: list[float], baseline: list[float], same: tuple[list[float], list[float]]
+) -> Estimate:
+    """Compare paired rounds (equal units). ``same`` holds pairs of the baseline against itself."""
+    logs = np.log(np.asarray(candidate) / np.asarray(baseline))
+    low, high = _interval(logs)
+    same_logs = np.log(np.asarray(same[0]) / np.asarray(same[1]))
+    same_low, same_high = _interval(same_logs)
+    noise = max(abs(same_low), abs(same_high))
+    middle = float(np.median(logs))
+    least = max(math.log(1.02 if logs.size >= FEW_ROUNDS else 1.10), 3 * noise)
+    effect = "neutral"
+    if low > 0 and middle > least:
+        effect = "slower"
+    elif high < 0 and -middle > least:
+        effect = "faster"
+    p10, p90 = np.quantile(logs, (0.1, 0.9))
+    return Estimate(
+        math.exp(middle),
+        math.exp(low),
+        math.exp(high),
+        math.expm1(noise),
+        math.exp(p90 - p10),
+        int(logs.size),
+        effect,
+    )
+
+
+Call = Callable[[], None]
+
+
+def sample(call: Call, repeats: int) -> float:
+    """Milliseconds of one call, averaged over ``repeats`` calls back to back."""
+    begin = time.perf_counter_ns()
+    for _ in range(repeats):
+        call()
+    return (time.perf_counter_ns() - begin) / repeats / 1e6
+
+
+def calibrate(call: Call, plan: Plan) -> int:
+    """Warm up, and find how many calls make one sample. A slow kernel is called once."""
+    repeats = 1
+    while True:
+        elapsed = sample(call, repeats) * repeats / 1e3
+        if elapsed >= plan.sample_seconds or repeats >= 1 << 16:
+            return repeats
+        repeats = min(
+            1 << 16, max(repeats * 2, math.ceil(repeats * plan.sample_seconds / max(elapsed, 1e-7)))
+        )
+
+
+def paired(candidate: Call, baseline: Call, plan: Plan) -> dict[str, Any]:
+    """Measure both, interleaved, with A/A rounds between. Returns lists of milliseconds, one a round."""
+    many_c, many_b = calibrate(candidate, plan), calibrate(baseline, plan)
+    times_c: list[float] = []
+    times_b: list[float] = []
+    same: tuple[list[float], list[float]] = ([], [])
+    begin = time.perf_counter()
+    while True:
+        b1, c1 = sample(baseline, many_b), sample(candidate, many_c)
+        c2, b2 = sample(candidate, many_c), sample(baseline, many_b)
+        times_c.append(min(c1, c2))
+        times_b.append(min(b1, b2))
+        if len(times_c) % 2:
+            a1, x1, x2, a2 = (sample(baseline, many_b) for _ in range(4))
+            same[0].append(min(a1, a2))
+            same[1].append(min(x1, x2))
+        if _enough(times_c, times_b, time.perf_counter() - begin, plan):
+            return {"candidate_ms": times_c, "baseline_ms": times_b, "aa_ms": [same[0], same[1]]}
+
+
+def _enough(candidate: list[float], baseline: list[float], elapsed: float, plan: Plan) -> bool:
+    rounds = len(candidate)
+    if rounds < plan.least_rounds or elapsed < plan.seconds:
+        return False
+    if rounds >= plan.rounds or elapsed >= plan.most_seconds:
+        return True
+    # Every round beyond 1.5x in one direction: more rounds would add time, not knowledge.
+    ratios = [c / b for c, b in zip(candidate, baseline)]
+    return min(ratios) > 1.5 or max(ratios) < 1 / 1.5
+
+
+def alone(call: Call, plan: Plan) -> list[float]:
+    """Measure one kernel by itself: milliseconds, one a round."""
+    many = calibrate(call, plan)
+    times: list[float] = []
+    begin = time.perf_counter()
+    while True:
+        times.append(min(sample(call, many), sample(call, many)))
+        elapsed = time.perf_counter() - begin
+        if len(times) >= plan.least_rounds and elapsed >= plan.seconds / 2:
+            return times

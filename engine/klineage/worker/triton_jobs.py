@@ -1,0 +1,108 @@
+"""Jobs of Triton kernels: compile for a platform, count in the interpreter, time on a GPU."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+
+from klineage.worker import buffers, limits
+from klineage.worker.check import confinement
+from klineage.worker.faults import WorkerError
+from klineage.worker.jobs import Context, Result, single
+from klineage.worker.native_jobs import settle
+from klineage.worker.problem import Problem
+from klineage.worker.process import Channel
+from klineage.worker.runners import load_entry, problem_of, runner, view
+
+
+def compile_triton(request: dict[str, Any], context: Context) -> Result:
+    """Compile at the given dimensions for ``target``; the result lists one record a launched kernel."""
+
+    def body(channel: Channel) -> None:
+        import torch
+
+        from klineage.worker import triton_compile
+
+        problem, dims = problem_of(request), request["dims"]
+        tensors = problem.tensors(dims)
+        held = limits.apply(confinement(request, "compiler"))
+        entry = load_entry(request["kernel"], "compiler")
+        # Memory is reserved, never touched: host code may look at shapes and addresses only.
+        slots = {n: buffers.Slot(n, t, s, 0, _bytes(t, s)) for n, (t, s) in tensors.items()}
+        empty = {n: view(torch.empty(slot.size, dtype=torch.uint8), slot) for n, slot in slots.items()}
+        kernels = triton_compile.compile_entry(entry, {**dims, **problem.scalars, **empty}, request["target"])
+        channel.send(
+            result={"verdict": "pass", "reason": "ok", "summary": "", "kernels": kernels, "layers": held}
+        )
+
+    return single(context, body, request["limits"]["compile_seconds"], "to compile")
+
+
+def _bytes(type_: str, shape: tuple[int, ...]) -> int:
+    return buffers.ITEMSIZE[type_] * int(np.prod(shape, dtype=np.int64))
+
+
+def _region(
+    problem: Problem, request: dict[str, Any], dims: dict[str, int]
+) -> tuple[Any, tuple[buffers.Slot, ...]]:
+    slots, total = buffers.layout(problem.tensors(dims))
+    region = np.empty(total, np.uint8)
+    buffers.fill(region, slots, problem.inputs(request["seed"], dims))
+    return region, slots
+
+
+def count(request: dict[str, Any], context: Context) -> Result:
+    """Run once in the interpreter and return the exact counts."""
+
+    def body(channel: Channel) -> None:
+        problem, dims = problem_of(request), request["dims"]
+        region, slots = _region(problem, request, dims)
+        limits.apply(confinement(request, context.kind))
+        counts = runner(context.kind, request["kernel"], problem, dims).run(region, slots, dims)
+        channel.send(result={"verdict": "pass", "reason": "ok", "summary": "", "counts": counts})
+
+    return single(context, body, request["limits"]["run_seconds"], "while its work was counted")
+
+
+def time_triton(request: dict[str, Any], context: Context) -> Result:
+    """Time on the GPU, interleaved with a baseline when there is one."""
+
+    def body(channel: Channel) -> None:
+        import torch
+
+        from klineage.worker import triton_gpu
+
+        problem, dims = problem_of(request), request["dims"]
+        sets = []
+        for offset in range(request["buffer_sets"]):
+            region, slots = _region(problem, {"seed": request["seed"] + offset}, dims)
+            device = torch.from_numpy(region).cuda()
+            sets.append({**dims, **problem.scalars, **{slot.name: view(device, slot) for slot in slots}})
+        entry = load_entry(request["kernel"], "gpu")
+        baseline = load_entry(request["baseline"], "gpu") if request.get("baseline") else entry
+        raw = triton_gpu.measure(entry, baseline, sets, request["plan"]["rounds"])
+        if not request.get("baseline"):
+            raw = {"alone": raw["candidate_ms"], "timer": raw["timer"]}
+        channel.send(result={**raw, "cost": problem.cost(dims)})
+
+    answer = single(context, body, request["limits"]["total_seconds"], "while it was timed")
+    return answer if "verdict" in answer else settle(answer, answer["timer"])
+
+
+def device(request: dict[str, Any], context: Context) -> Result:
+    """Facts of the GPU, asked for in a child: the parent must never touch the driver."""
+
+    def body(channel: Channel) -> None:
+        from klineage.worker import triton_gpu
+
+        found = triton_gpu.device()
+        if found is None:
+            raise WorkerError(
+                "no_gpu",
+                f"no usable GPU (CUDA_VISIBLE_DEVICES={os.environ.get('CUDA_VISIBLE_DEVICES', 'unset')})",
+            )
+        channel.send(result={"verdict": "pass", "reason": "ok", "summary": "", "device": found})
+
+    return single(context, body, 60, "to ask the GPU driver")

@@ -1,0 +1,7 @@
+"""Workloads: what must be computed. Read here without being run; only workers execute them."""
+
+from __future__ import annotations
+
+from klineage.workload.reader import WORKLOAD_FILE, Workload, load, parse
+
+__all__ = ["WORKLOAD_FILE", "Workload", "load", "parse"]
