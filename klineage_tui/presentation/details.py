@@ -26,22 +26,28 @@ def step_details(step: Step, cells: int = 100) -> list[str]:
 
 
 def step_lines(step: Step, cells: int) -> list[Line]:
-    """Everything that a step's commit records, in at most ``cells`` cells a line, sanitized."""
-    lines = [compose((f"{step_name(step)}  ", "muted"), (sanitize(step.subject), "strong"))]
-    lines += _field("decision", _decision(step), cells)
-    lines += _field("why", step.why, cells)
-    lines += _field("action", step.action, cells)
-    lines += _field("locus", step.locus, cells)
+    """The heading of a step, then ``reason_lines``."""
+    heading = compose((f"{step_name(step)}  ", "muted"), (sanitize(step.subject), "strong"))
+    return [heading, *reason_lines(step, cells)]
+
+
+def reason_lines(step: Step, cells: int) -> list[Line]:
+    """Everything that a step's commit records below its subject, at most ``cells`` cells wide, sanitized.
+
+    The decision and what the gate said come first, since they are what people look for.
+    """
+    lines = [*_field("decision", _decision(step), cells), *_field("why", step.why, cells)]
+    lines += _gate(step, cells)
+    facts = _field("action", step.action, cells) + _field("locus", step.locus, cells)
     for feature in step.removes:
-        lines += _field("removes", str(feature), cells)
-    lines += _field("settings", ", ".join(f"{name}={value}" for name, value in step.settings.items()), cells)
-    lines += _field("proposer", step.proposer, cells)
-    lines += _field("forward", _FORWARD.get(step.forward, step.forward), cells)
-    lines += list(_gate(step, cells))
-    lines += _body(step.body, cells)
-    lines += [Line(""), compose((f"commit {step.commit}", "muted"))]
-    lines += _field("kernel", step.kernel, cells)
-    return lines
+        if (feature.locus, feature.name) != (step.locus, step.action):
+            facts += _field("removes", str(feature), cells)
+    facts += _field("settings", ", ".join(f"{name}={value}" for name, value in step.settings.items()), cells)
+    facts += _field("proposer", step.proposer, cells)
+    facts += _field("forward", _FORWARD.get(step.forward, step.forward), cells)
+    for part in (facts, _body(step.body, cells)):
+        lines += [Line(""), *part] if part else []
+    return [*lines, Line(""), *_field("commit", step.commit, cells), *_field("kernel", step.kernel, cells)]
 
 
 _FORWARD = {
@@ -59,7 +65,6 @@ def _gate(step: Step, cells: int) -> Iterator[Line]:
     if not step.gate:
         return
     verdict, _, policy = step.gate.partition(" ")
-    yield Line("")
     yield compose(
         (pad("gate", _LABEL), "muted"),
         (sanitize(verdict).upper(), verdict_role(verdict)),
@@ -114,7 +119,7 @@ def _field(label: str, value: str, cells: int) -> list[Line]:
 def _body(body: str, cells: int) -> list[Line]:
     if not body.strip():
         return []
-    lines = [Line("")]
+    lines: list[Line] = []
     for paragraph in sanitize_lines(body):
         lines += [Line(piece) for piece in _wrap(paragraph, cells)]
     return lines

@@ -12,11 +12,12 @@ from textual.containers import Container, Vertical
 from klineage_tui.actions import bindings_for
 from klineage_tui.keys import shown_key
 from klineage_tui.presentation.blame import blame_labels, writers
-from klineage_tui.presentation.details import step_lines
+from klineage_tui.presentation.details import reason_lines
 from klineage_tui.presentation.git_commands import git_commands, git_lines
 from klineage_tui.presentation.history import graph_of
-from klineage_tui.presentation.titles import comparison_title, history_heading
+from klineage_tui.presentation.titles import comparison_title, history_heading, name_of
 from klineage_tui.screens.place import Place
+from klineage_tui.text.sanitize import sanitize
 from klineage_tui.widgets.action_bar import ActionBar
 from klineage_tui.widgets.diff_view import DiffView
 from klineage_tui.widgets.graph import LineageGraph
@@ -184,13 +185,28 @@ class HistoryScreen(Place):
 
     def _show_why(self, old: Step | None, new: Step) -> None:
         assert self._state is not None
-        view = self.query_one("#why", LineView)
-        view.show(Lines(step_lines(new, max(30, view.size.width - 3))))
+        cells = max(30, self.query_one("#right").size.width - 4)
+        self.query_one("#why", LineView).show(Lines(reason_lines(new, cells)))
+        self._entitle_about(new)
         walk = self._walk
         self._commands = git_commands(
             str(walk.workspace.path), self._state.meta.id, self._state.meta.filename, old, new
         )
         self.query_one("#commands", LineView).show(Lines(git_lines(self._commands)), keep_position=True)
+
+    def _entitle_about(self, step: Step) -> None:
+        pane = self.query_one("#about", Pane)
+        if self.query_one("#commands").display:
+            pane.entitle(
+                [("GIT  ", ""), ("plain git for what is on screen", "$foreground")], "enter copies one"
+            )
+        else:
+            pane.entitle([("WHY  ", ""), (f"{name_of(step)}  {sanitize(step.subject)}", "$foreground")])
+
+    def on_resize(self) -> None:
+        step = self._graph.step
+        if step is not None and self._state is not None:
+            self.call_after_refresh(self._show_why, self._before(step), step)
 
     # -- views --------------------------------------------------------------------------------------
 
@@ -344,12 +360,8 @@ class HistoryScreen(Place):
         """The commands in place of the reasons, or back."""
         why, commands = self.query_one("#why"), self.query_one("#commands")
         commands.display, why.display = why.display, commands.display
-        self.query_one("#about", Pane).entitle(
-            [("GIT  ", ""), ("plain git for what is on screen", "$foreground")]
-            if commands.display
-            else "WHY",
-            "enter copies" if commands.display else "",
-        )
+        if self._graph.step is not None:
+            self._entitle_about(self._graph.step)
         if self.has_class("-narrow") or self._has_focus("about"):
             self._choose_tab(1)
 

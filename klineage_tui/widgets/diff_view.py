@@ -71,7 +71,7 @@ class DiffDocument:
         row = self.rows[index]
         if row.kind == "fold":
             fold = self._fold(row)
-            return fold, fold
+            return fold, fold  # one and the same: drawn across
         left = None if row.old is None else self._side(row, old_side=True)
         right = None if row.new is None else self._side(row, old_side=False)
         return left, right
@@ -261,9 +261,11 @@ class DiffView(LineView):
             return super().draw(row, current, x, width)
         left, right = self._halves(width)
         base = self.base_style("", row, current)
-        mark = Strip([Segment("▌" if current else " ", base + self.roles["cursor-mark"])])
+        mark = self.gutter_strip((), 0, base, current)
         between = Strip([Segment("│", self.rich_style + self.roles["lane"])])
         one, other = document.sides(row)
+        if one is other:  # a fold belongs to both sides
+            return Strip.join([mark, self._half(one, row, current, x, width - 1)])
         return Strip.join(
             [mark, self._half(one, row, current, x, left), between, self._half(other, row, current, x, right)]
         )

@@ -228,7 +228,8 @@ class LineView(ScrollView, can_focus=True, inherit_bindings=False):
         segments = []
         if self.has_cursor:
             mark = _MARK if current else " "
-            segments.append(Segment(mark, base + self.roles["cursor-mark"]))
+            role = "cursor-mark" if self.has_focus else "lane"
+            segments.append(Segment(mark, base + self.roles[role]))
         segments += [Segment(text, base + self.roles[role]) for text, role in parts]
         return Strip(segments).crop_extend(0, cells + self.has_cursor, base)
 
@@ -321,6 +322,16 @@ class LineView(ScrollView, can_focus=True, inherit_bindings=False):
         row = self._nearest(target, 1 if rows > 0 else -1)
         # A row that takes no cursor never swallows the key: the nearest one behind us is no move.
         self.move_to(row if (row - self.cursor_row) * rows > 0 else self.cursor_row)
+
+    def on_focus(self) -> None:
+        self._redraw_cursor()
+
+    def on_blur(self) -> None:
+        self._redraw_cursor()
+
+    def _redraw_cursor(self) -> None:
+        self._strips.clear()
+        self.refresh_line(self.cursor_row)
 
     def on_click(self, event: events.Click) -> None:
         offset = event.get_content_offset(self)

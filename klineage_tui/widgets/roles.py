@@ -92,14 +92,17 @@ class Roles:
 
     def _style(self, role: str) -> Style:
         shape = _STYLES.get(role, Style.null())
-        if self._plain or self._ansi:
+        if self._plain or (self._ansi and not role.endswith("-word")):
             shape += _WITHOUT_COLOUR.get(role, Style.null())
         colour = self._colour(_ALIASES.get(role, role))
         if colour is None:
             return shape
         if role not in _BACKGROUNDS:
             return shape + Style(color=colour.rich_color)
-        return shape if self._ansi else shape + Style(bgcolor=colour.rich_color)
+        if not self._ansi:
+            return shape + Style(bgcolor=colour.rich_color)
+        # One of sixteen colours under coloured text could hide it; reversed, it cannot.
+        return shape + Style(color=colour.rich_color, reverse=True) if role.endswith("-word") else shape
 
     def _colour(self, name: str, depth: int = 0) -> Color | None:
         """The colour of a theme variable over the background, or None when there is none."""
