@@ -29,6 +29,9 @@ def remove_elements(unit: Unit, container: Node, gone: list[Node]) -> tuple[Edit
             continue
         while end < len(unit.source) and unit.source[end] in b" \t":
             end += 1
+        if unit.source[end : end + 1] in (b"\r", b"\n"):  # last on its line: no blank is left behind
+            while unit.source[start - 1] in b" \t" and start - 1 > container.start_byte:
+                start -= 1
         edits.append(Edit(start, end))
     return _merged(edits)
 

@@ -19,6 +19,14 @@ from klineage.kernel import Kernel, Surface
 
 _INVALID_UTF8 = re.compile(rb"[\x80-\xff]")
 _LONE_CR = re.compile(rb"\r(?!\n)")
+# What the C grammar trips over: a pragma between a loop's header and its body, alignment of an array.
+_LOOP_PRAGMA = re.compile(
+    rb"^[ \t]*#[ \t]*pragma[ \t]+(?:omp|(?:no)?unroll|GCC[ \t]+(?:unroll|ivdep)|clang[ \t]+loop)\b"
+    rb"(?:\\\r?\n|[^\r\n])*",
+    re.MULTILINE,
+)
+_ARRAY_ALIGNMENT = re.compile(rb"(?<=\])\s*__attribute__\s*\(\(\s*_*aligned_*\s*\([^()]*\)\s*\)\)")
+_VISIBLE = re.compile(rb"[^\r\n]")
 
 
 @dataclass(frozen=True, order=True)
@@ -96,6 +104,24 @@ class Unit:
         head = locus.split("/", 1)[0]
         return next((f for f in self.functions if f.locus == head), None)
 
+    @cached_property
+    def loop_pragmas(self) -> tuple[tuple[int, int], ...]:
+        """C: the spans of pragmas on loops (omp, unroll, ivdep); they are not in the tree."""
+        return self._outside_comments(_LOOP_PRAGMA)
+
+    @cached_property
+    def array_alignments(self) -> tuple[tuple[int, int], ...]:
+        """C: the spans of ``__attribute__((aligned(n)))`` after an array's ``]``; they are not in the tree."""
+        return self._outside_comments(_ARRAY_ALIGNMENT)
+
+    def _outside_comments(self, pattern: re.Pattern[bytes]) -> tuple[tuple[int, int], ...]:
+        spans = []
+        for match in pattern.finditer(self.source) if self.surface == "c" else ():
+            inside = self.root.descendant_for_byte_range(match.start(), match.end())
+            if inside is None or inside.type not in ("comment", "string_literal", "string_content"):
+                spans.append(match.span())
+        return tuple(spans)
+
     def line(self, offset: int) -> int:
         """The line number, from 1, of a byte offset."""
         return len(_LINE_END.findall(self.source, 0, offset)) + 1
@@ -170,7 +196,7 @@ def ancestors(node: Node) -> Iterator[Node]:
 @lru_cache(maxsize=256)
 def parse(surface: Surface, filename: str, source: bytes) -> Unit:
     """Parse bytes of any kind; never fails (see ``Unit.broken_lines``)."""
-    return Unit(surface, filename, source, _parser(surface).parse(_readable(source)).root_node)
+    return Unit(surface, filename, source, _parser(surface).parse(readable(surface, source)).root_node)
 
 
 def parse_kernel(kernel: Kernel) -> Unit:
@@ -184,13 +210,19 @@ def _parser(surface: Surface) -> Parser:
     return Parser(Language(grammar.language()))
 
 
-def _readable(source: bytes) -> bytes:
-    """What the grammars can read, of the same length: lone CRs end lines, bytes that are no UTF-8 are ``?``."""
+def readable(surface: Surface, source: bytes) -> bytes:
+    """What the grammar can read, of the same length.
+
+    Lone CRs end lines, bytes that are no UTF-8 are ``?``; in C, loop pragmas and array alignments are blank.
+    """
     source = _LONE_CR.sub(b"\n", source)
     try:
         source.decode("utf-8")
     except UnicodeDecodeError:
         source = _INVALID_UTF8.sub(b"?", source)
+    if surface == "c":
+        for pattern in (_LOOP_PRAGMA, _ARRAY_ALIGNMENT):
+            source = pattern.sub(lambda match: _VISIBLE.sub(b" ", match.group()), source)
     return source
 
 

@@ -32,9 +32,10 @@ def detect(kernel: Kernel) -> tuple[Site, ...]:
     for function in jit_functions(unit):
         for first, second in _peeled(unit, function):
             locus = next(place for place, node in unit.loci.items() if node == first)
-            boundary = unit.text(_range(unit, second)[0])
-            feature = Feature(locus, "mask_specialize")
-            sites.append(Site(locus, (feature,), {"boundary": boundary}, (first, second)))
+            settings = {"boundary": unit.text(_range(unit, second)[0])}
+            if _header(unit, first, 2) != _header(unit, second, 2):
+                settings["rest"] = _header(unit, second, 0)
+            sites.append(Site(locus, (Feature(locus, "mask_specialize"),), settings))
     return tuple(sites)
 
 
@@ -61,6 +62,13 @@ def _range(unit: Unit, loop: Node) -> list[Node]:
     if right is None or function is None or unit.text(function) not in ("range", "tl.range"):
         return []
     return positional(unit, right)
+
+
+def _header(unit: Unit, loop: Node, skip: int) -> str:
+    """What a loop counts through, without the first ``skip`` arguments of the range."""
+    right = loop.child_by_field_name("right")
+    text = unit.text(right) if right is not None else ""
+    return text.replace(", ".join(unit.text(b) for b in _range(unit, loop)[:skip]), "", 1) if skip else text
 
 
 def _body(loop: Node) -> Node:
@@ -114,7 +122,7 @@ def remove(kernel: Kernel, site: Site) -> Rewrite:
     if function is None or pair is None:
         raise NotApplicable("no peeled loop at this place")
     first, second = pair
-    begin, boundary = _range(unit, first)[0], _range(unit, second)[0]
+    boundary, end = _range(unit, first)[1], _range(unit, second)[1]
     uses = mentions(unit, function.body, unit.text(boundary))
     definitions = [s for s in statements(function.body) if unit.text(boundary) in defined(unit, s)]
     gone = definitions if len(definitions) == 1 and len(uses) == 3 else []
@@ -122,8 +130,8 @@ def remove(kernel: Kernel, site: Site) -> Rewrite:
         merge(
             delete_statements(unit, gone),
             (
-                Edit(unit.line_start(first.start_byte), unit.line_start(second.start_byte)),
-                Edit(boundary.start_byte, boundary.end_byte, unit.text(begin).encode()),
+                Edit(boundary.start_byte, boundary.end_byte, unit.text(end).encode()),
+                Edit(unit.line_start(_body(first).start_byte), unit.line_start(_body(second).start_byte)),
             ),
         )
     )
@@ -144,11 +152,12 @@ def apply(kernel: Kernel, locus: str, settings: Mapping[str, str]) -> tuple[Edit
     last = bounds[1]
     whole = apply_edits(header, [Edit(last.start_byte - at, last.end_byte - at, name.encode())])
     count = indent + f"{name} = {end} // {step} * {step}".encode() + newline
-    first = bounds[0]
-    return (
-        Edit(at, at, count + whole + _unmasked(unit, loop) + newline),
-        Edit(first.start_byte, first.end_byte, name.encode()),
-    )
+    right = loop.child_by_field_name("right")
+    assert right is not None
+    first = Edit(bounds[0].start_byte, bounds[0].end_byte, name.encode())
+    if "rest" in settings:
+        first = Edit(right.start_byte, right.end_byte, settings["rest"].encode())
+    return Edit(at, at, count + whole + _unmasked(unit, loop) + newline), first
 
 
 PEELING = Rule(
