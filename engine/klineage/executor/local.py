@@ -21,10 +21,26 @@ CANCEL_POLL = 0.02
 
 # What a worker may see of the environment: never a key or a token.
 _KEPT = (
-    "PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TMPDIR", "TZ", "CC", "LD_LIBRARY_PATH", "PYTHONPATH", "VIRTUAL_ENV",
-    "XDG_CACHE_HOME", "CUDA_HOME", "CUDA_PATH", "CUDA_VISIBLE_DEVICES", "TRITON_CACHE_DIR", "TRITON_PTXAS_PATH",
-    "TRITON_DEFAULT_FP_FUSION", "COVERAGE_PROCESS_START",
-)  # fmt: skip
+    "PATH",
+    "HOME",
+    "LANG",
+    "LC_ALL",
+    "LC_CTYPE",
+    "TMPDIR",
+    "TZ",
+    "CC",
+    "LD_LIBRARY_PATH",
+    "PYTHONPATH",
+    "VIRTUAL_ENV",
+    "XDG_CACHE_HOME",
+    "CUDA_HOME",
+    "CUDA_PATH",
+    "CUDA_VISIBLE_DEVICES",
+    "TRITON_CACHE_DIR",
+    "TRITON_PTXAS_PATH",
+    "TRITON_DEFAULT_FP_FUSION",
+    "COVERAGE_PROCESS_START",
+)
 
 Progress = Callable[[dict[str, Any]], None]
 
@@ -46,9 +62,13 @@ class _Parent:
         self._folder = tempfile.TemporaryDirectory(prefix="klineage-worker-")
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-m", "klineage.worker", "--kind", kind],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, env=dict(environment),
-            cwd=self._folder.name, start_new_session=True,
-        )  # fmt: skip
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+            env=dict(environment),
+            cwd=self._folder.name,
+            start_new_session=True,
+        )
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._in, self._out = self._process.stdin, self._process.stdout
@@ -184,12 +204,14 @@ class LocalExecutor:
             except _Died as died:
                 words = self._discard(kind)
                 return {
-                    "verdict": "error", "reason": "worker",
-                    "summary": f"the {kind} worker {died}; a new one starts with the next gate", "log": words,
-                }  # fmt: skip
+                    "verdict": "error",
+                    "reason": "worker",
+                    "summary": f"the {kind} worker {died}; a new one starts with the next gate",
+                    "log": words,
+                }
 
     def versions(self, kind: str, cancel: threading.Event | None = None) -> dict[str, str]:
-        """Versions of what the kind's parent could import; starts it if need be. Empty when it cannot start."""
+        """Versions of what the kind's parent, started if need be, could import; empty if it cannot start."""
         with _held(self._lock(kind), cancel):
             try:
                 return dict(self._running(kind, cancel).versions)

@@ -21,6 +21,23 @@ from klineage.gate.verdict import (
 from klineage.gate.warmth import prepare
 
 __all__ = [
-    "POLICY", "STAGES", "Capability", "Counts", "Effect", "FailingCase", "GateEvent", "GateRequest", "Measurement", "Policy",
-    "Report", "StageResult", "Trust", "Verdict", "capabilities", "gate", "prepare", "report_from_json", "report_to_json",
-]  # fmt: skip
+    "POLICY",
+    "STAGES",
+    "Capability",
+    "Counts",
+    "Effect",
+    "FailingCase",
+    "GateEvent",
+    "GateRequest",
+    "Measurement",
+    "Policy",
+    "Report",
+    "StageResult",
+    "Trust",
+    "Verdict",
+    "capabilities",
+    "gate",
+    "prepare",
+    "report_from_json",
+    "report_to_json",
+]

@@ -61,9 +61,16 @@ def key(request: GateRequest, policy: str) -> str:
     """64 hex digits over everything that a result depends on."""
     tools = package_versions() | ({"compiler": _compiler()} if request.kernel.surface == "c" else {})
     parts = (
-        request.kernel.hash, request.baseline.hash if request.baseline else "", request.workload.hash,
-        request.workload.name, request.platform, policy, request.seeds, sorted(tools.items()), _cpu(),
-    )  # fmt: skip
+        request.kernel.hash,
+        request.baseline.hash if request.baseline else "",
+        request.workload.hash,
+        request.workload.name,
+        request.platform,
+        policy,
+        request.seeds,
+        sorted(tools.items()),
+        _cpu(),
+    )
     return hashlib.sha256(repr(parts).encode()).hexdigest()
 
 

@@ -41,10 +41,14 @@ def capabilities(executor: LocalExecutor | None = None) -> list[Capability]:
     compiler = machine.gcc or machine.clang
     rows = [
         Capability(
-            "C compiler", compiler is not None, f"{compiler.path} {compiler.version}" if compiler else "neither gcc nor clang",
-            "" if compiler else "apt install gcc (or your system's way); C kernels cannot be gated without it",
+            "C compiler",
+            compiler is not None,
+            f"{compiler.path} {compiler.version}" if compiler else "neither gcc nor clang",
+            ""
+            if compiler
+            else "apt install gcc (or your system's way); C kernels cannot be gated without it",
         )
-    ]  # fmt: skip
+    ]
     for name in ("torch", "triton"):
         version = machine.packages.get(name)
         rows.append(
@@ -55,10 +59,14 @@ def capabilities(executor: LocalExecutor | None = None) -> list[Capability]:
     gpu = machine.gpu
     rows.append(
         Capability(
-            "GPU", gpu is not None, f"{gpu.name}, {gpu.platform}" if gpu else "none: Triton kernels are checked in the interpreter",
-            "" if gpu else "an NVIDIA GPU with its driver, to measure Triton kernels; everything else works without",
+            "GPU",
+            gpu is not None,
+            f"{gpu.name}, {gpu.platform}" if gpu else "none: Triton kernels are checked in the interpreter",
+            ""
+            if gpu
+            else "an NVIDIA GPU with its driver, to measure Triton kernels; everything else works without",
         )
-    )  # fmt: skip
+    )
     return rows + _safety((executor or local()).submit("native", {"op": "layers"}))
 
 
@@ -69,7 +77,13 @@ def _safety(answer: dict[str, Any]) -> list[Capability]:
         ]
     held = answer["layers"]
     return [
-        Capability(f"safety: {text}", bool(held.get(name)), "holds" if held.get(name) else "does not hold here",
-                   "" if held.get(name) else "gate only kernels that you would run yourself, or gate in a container on Linux")
+        Capability(
+            f"safety: {text}",
+            bool(held.get(name)),
+            "holds" if held.get(name) else "does not hold here",
+            ""
+            if held.get(name)
+            else "gate only kernels that you would run yourself, or gate in a container on Linux",
+        )
         for name, text in _LAYERS.items()
-    ]  # fmt: skip
+    ]

@@ -26,13 +26,16 @@ def check(session: Session, kind: str) -> StageResult:
     answer = session.executor.submit(
         kind,
         {
-            "op": "correctness", "kernel": session.kernel, "cases": listed, "limits": session.policy.limits,
+            "op": "correctness",
+            "kernel": session.kernel,
+            "cases": listed,
+            "limits": session.policy.limits,
             "workload": workload_job(workload, session.request.kernel.surface),
         },
         lambda message: session.say("correctness", _detail(message, listed, session)),
         timeout=session.policy.total_seconds + 30,
         cancel=session.cancel,
-    )  # fmt: skip
+    )
     session.layers.update(answer.get("layers") or {})
     if answer["verdict"] != "pass":
         return failed("correctness", answer)
@@ -41,10 +44,13 @@ def check(session: Session, kind: str) -> StageResult:
     worst, rtol = float(answer["worst"]), float(answer["rtol"])
     within = f"worst error {worst:.2g} of {rtol:.2g}" if rtol else "every element equal"
     return StageResult(
-        "correctness", Verdict.PASS, "ok", f"{len(session.seeds)} seeds at {names}: {within}",
+        "correctness",
+        Verdict.PASS,
+        "ok",
+        f"{len(session.seeds)} seeds at {names}: {within}",
         numbers={"worst": worst, "rtol": rtol, "cases": float(len(listed))},
         log=str(answer.get("log") or ""),
-    )  # fmt: skip
+    )
 
 
 def _detail(message: dict[str, Any], listed: list[dict[str, Any]], session: Session) -> str:

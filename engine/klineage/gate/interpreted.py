@@ -1,4 +1,4 @@
-"""Stages of Triton kernels. Without a GPU: a true compile, the interpreter, and exact counts, never a time."""
+"""Stages of Triton kernels. Without a GPU: a true compile, the interpreter, and exact counts but no time."""
 
 from __future__ import annotations
 
@@ -76,9 +76,15 @@ def compile_kernel(session: Session) -> StageResult:
 def _compile(session: Session, kernel: Kernel) -> dict[str, Any]:
     request = session.request
     return session.job(
-        "compile", "compiler", session.policy.compile_seconds, op="compile_triton", kernel=kernel_job(kernel),
-        dims=_compile_dims(session), target=request.platform, workload=workload_job(request.workload, "triton"),
-    )  # fmt: skip
+        "compile",
+        "compiler",
+        session.policy.compile_seconds,
+        op="compile_triton",
+        kernel=kernel_job(kernel),
+        dims=_compile_dims(session),
+        target=request.platform,
+        workload=workload_job(request.workload, "triton"),
+    )
 
 
 def _exceeded(kernels: list[dict[str, Any]], platform: str) -> tuple[str, str] | None:
@@ -107,7 +113,8 @@ def compiled_counts(kernels: list[dict[str, Any]]) -> dict[str, int]:
 
 def _compiled(kernels: list[dict[str, Any]], platform: str) -> str:
     parts = [
-        f"{k['name']} {k['registers']} registers, {k['shared_bytes'] / 1024:.0f} KiB shared, {k['spill_bytes']} bytes spilled"
+        f"{k['name']} {k['registers']} registers, "
+        f"{_amount(k['shared_bytes'])} shared, {k['spill_bytes']} B spilled"
         for k in kernels
     ]
     return f"{platform}: " + "; ".join(parts)
@@ -132,7 +139,8 @@ def profile(session: Session) -> StageResult:
     baseline = session.request.baseline
     own = Counts("small", dict(session.counts))
     if baseline is None:
-        text = f"counts, not time: {_amount(total_bytes(own.values))} moved, {own.values['operations']:,} operations at small"
+        moved, operations = _amount(total_bytes(own.values)), own.values["operations"]
+        text = f"counts, not time: {moved} moved, {operations:,} operations at small"
         return StageResult("profile", Verdict.PASS, "ok", text, counts=own)
     other = _baseline_counts(session, baseline)
     if isinstance(other, StageResult):
@@ -153,11 +161,18 @@ def _time(session: Session) -> StageResult:
     request, policy = session.request, session.policy
     size = next(name for name in ("paper", "bench", "small") if name in request.workload.sizes)
     answer = session.job(
-        "profile", "gpu", policy.total_seconds, op="time_triton", kernel=session.kernel,
-        baseline=kernel_job(request.baseline) if request.baseline else None, plan={"rounds": policy.gpu_rounds},
-        buffer_sets=policy.gpu_buffer_sets, dims=request.workload.sizes[size], seed=fresh_seeds(policy)[0],
+        "profile",
+        "gpu",
+        policy.total_seconds,
+        op="time_triton",
+        kernel=session.kernel,
+        baseline=kernel_job(request.baseline) if request.baseline else None,
+        plan={"rounds": policy.gpu_rounds},
+        buffer_sets=policy.gpu_buffer_sets,
+        dims=request.workload.sizes[size],
+        seed=fresh_seeds(policy)[0],
         workload=workload_job(request.workload, "triton"),
-    )  # fmt: skip
+    )
     return timed(answer, size)
 
 
@@ -170,9 +185,15 @@ def _baseline_counts(session: Session, baseline: Kernel) -> dict[str, int] | Sta
     session.say("profile", "counting the baseline")
     workload = session.request.workload
     counted = session.job(
-        "profile", "interpreter", session.policy.run_seconds, op="count", kernel=kernel_job(baseline), seed=COUNT_SEED,
-        dims=workload.sizes["small"], workload=workload_job(workload, "triton"),
-    )  # fmt: skip
+        "profile",
+        "interpreter",
+        session.policy.run_seconds,
+        op="count",
+        kernel=kernel_job(baseline),
+        seed=COUNT_SEED,
+        dims=workload.sizes["small"],
+        workload=workload_job(workload, "triton"),
+    )
     built = _compile(session, baseline) if counted["verdict"] == "pass" else counted
     if built["verdict"] != "pass":
         return StageResult(

@@ -24,17 +24,27 @@ def compile_kernel(session: Session) -> StageResult:
     warnings = answer["log"].count("warning:")
     noted = f", {warnings} warning{'s' if warnings > 1 else ''}" if warnings else ""
     return StageResult(
-        "compile", Verdict.PASS, "ok", f"{answer['compiler']}{extra}: {answer['bytes'] / 1024:.0f} KiB{noted}",
-        numbers={"bytes": float(answer["bytes"]), "cached": float(answer["cached"])}, log=answer["log"],
-    )  # fmt: skip
+        "compile",
+        Verdict.PASS,
+        "ok",
+        f"{answer['compiler']}{extra}: {answer['bytes'] / 1024:.0f} KiB{noted}",
+        numbers={"bytes": float(answer["bytes"]), "cached": float(answer["cached"])},
+        log=answer["log"],
+    )
 
 
 def _build(session: Session, kernel: dict[str, Any]) -> dict[str, Any]:
     workload = session.request.workload
     return session.job(
-        "compile", "native", session.policy.compile_seconds, op="compile_c", kernel=kernel, dims=workload.sizes["small"],
-        workload=workload_job(workload, "c"), cache=str(folder() / "c"),
-    )  # fmt: skip
+        "compile",
+        "native",
+        session.policy.compile_seconds,
+        op="compile_c",
+        kernel=kernel,
+        dims=workload.sizes["small"],
+        workload=workload_job(workload, "c"),
+        cache=str(folder() / "c"),
+    )
 
 
 def profile(session: Session) -> StageResult:
@@ -46,13 +56,24 @@ def profile(session: Session) -> StageResult:
     if isinstance(baseline, StageResult):
         return baseline
     plan = {
-        "rounds": policy.rounds, "least_rounds": policy.least_rounds,
-        "seconds": policy.profile_seconds, "most_seconds": policy.most_profile_seconds,
-    }  # fmt: skip
+        "rounds": policy.rounds,
+        "least_rounds": policy.least_rounds,
+        "seconds": policy.profile_seconds,
+        "most_seconds": policy.most_profile_seconds,
+    }
     answer = session.job(
-        "profile", "native", policy.total_seconds, op="time_c", kernel=session.kernel, baseline=baseline, plan=plan,
-        dims=workload.sizes[size], workload=workload_job(workload, "c"), seed=fresh_seeds(policy)[0], attempts=policy.attempts,
-    )  # fmt: skip
+        "profile",
+        "native",
+        policy.total_seconds,
+        op="time_c",
+        kernel=session.kernel,
+        baseline=baseline,
+        plan=plan,
+        dims=workload.sizes[size],
+        workload=workload_job(workload, "c"),
+        seed=fresh_seeds(policy)[0],
+        attempts=policy.attempts,
+    )
     return timed(answer, size)
 
 
@@ -76,7 +97,11 @@ def _baseline(session: Session, kernel: Kernel | None) -> dict[str, Any] | Stage
 def timed(answer: dict[str, Any], size: str) -> StageResult:
     """A profile from an answer of a timing job."""
     if answer["verdict"] == "noisy":
-        summary = f"too noisy for a number: rounds differ by {answer['spread']:.2f}x after {answer['attempts']} attempts; gate again on a quieter machine"
+        summary = (
+            f"too noisy for a number: rounds differ by {answer['spread']:.2f}x "
+            f"after {answer['attempts']} attempts; "
+            "gate again on a quieter machine"
+        )
         return StageResult(
             "profile",
             Verdict.NOISY,
@@ -105,7 +130,8 @@ def timed(answer: dict[str, Any], size: str) -> StageResult:
     )
     effect = Effect(answer["effect"])
     summary = (
-        f"{effect.value} {answer['ratio']:.3g}x [{answer['low']:.3g}, {answer['high']:.3g}], noise {answer['noise']:.1%}: "
+        f"{effect.value} {answer['ratio']:.3g}x [{answer['low']:.3g}, {answer['high']:.3g}], "
+        f"noise {answer['noise']:.1%}: "
         f"{ms:.3g} ms of {answer['baseline_ms']:.3g} ms at {size}"
     )
     numbers = {"spread": answer["spread"], "attempts": float(answer["attempts"])}

@@ -75,9 +75,13 @@ def workload_job(workload: Workload, surface: str) -> dict[str, Any]:
 def kernel_job(kernel: Kernel) -> dict[str, Any]:
     """The kernel as a worker gets it."""
     job: dict[str, Any] = {
-        "surface": kernel.surface, "filename": kernel.filename, "entry": kernel.entry,
-        "source": base64.b64encode(kernel.source).decode(), "config": list(kernel.config), "flags": list(kernel.flags),
-    }  # fmt: skip
+        "surface": kernel.surface,
+        "filename": kernel.filename,
+        "entry": kernel.entry,
+        "source": base64.b64encode(kernel.source).decode(),
+        "config": list(kernel.config),
+        "flags": list(kernel.flags),
+    }
     if kernel.surface == "c":
         from klineage.surface.c_static import declared_flags, signature
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Problem:
-    """``reason`` is a machine-readable code, ``message`` one sentence, ``line`` counts from 1 (0: the whole file)."""
+    """``reason`` is a machine-readable code, ``message`` one sentence, ``line`` from 1 (0: the file)."""
 
     reason: str
     message: str

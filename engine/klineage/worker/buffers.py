@@ -15,7 +15,7 @@ import numpy as np
 ITEMSIZE = {
     "fp64": 8, "fp32": 4, "fp16": 2, "bf16": 2, "int64": 8, "int32": 4, "int8": 1, "uint8": 1,
 }  # fmt: skip
-STORAGE = {
+STORAGE: dict[str, np.dtype[Any]] = {
     "fp64": np.dtype("<f8"), "fp32": np.dtype("<f4"), "fp16": np.dtype("<f2"), "bf16": np.dtype("<u2"),
     "int64": np.dtype("<i8"), "int32": np.dtype("<i4"), "int8": np.dtype("i1"), "uint8": np.dtype("u1"),
 }  # fmt: skip

@@ -78,7 +78,7 @@ def check_flags(flags: tuple[str, ...]) -> None:
         if flag in ("-ffast-math", "-Ofast"):
             raise KernelFault(
                 "flags",
-                f"{flag} changes floating point for the whole process; declare the single -f...-math flags instead",
+                f"{flag} changes arithmetic for the whole process; declare single -f...-math flags instead",
             )
         if not _ALLOWED_FLAG.fullmatch(flag):
             raise KernelFault("flags", f"a kernel may not declare the compiler flag {flag}")
@@ -116,10 +116,10 @@ def build(source: bytes, filename: str, flags: tuple[str, ...], cache: Path) -> 
     with tempfile.TemporaryDirectory(dir=cache, prefix="build-") as scratch:
         record = _compile(path, source, filename, flags, Path(scratch), cache)
         folder.mkdir(parents=True, exist_ok=True)
-        os.replace(Path(scratch) / "kernel.so", folder / "kernel.so")
+        (Path(scratch) / "kernel.so").replace(folder / "kernel.so")
         partial = Path(scratch) / "record.json"
         partial.write_text(json.dumps(record), encoding="utf-8")
-        os.replace(partial, folder / "record.json")
+        partial.replace(folder / "record.json")
     return {**record, "library": str(folder / "kernel.so"), "cached": False}
 
 
@@ -162,9 +162,12 @@ def _compile(
     _check_symbols(symbols.stdout, scratch)
     library = (scratch / "kernel.so").read_bytes()
     return {
-        "sha256": hashlib.sha256(library).hexdigest(), "bytes": len(library), "log": log, "compiler": compiler()[1],
+        "sha256": hashlib.sha256(library).hexdigest(),
+        "bytes": len(library),
+        "log": log,
+        "compiler": compiler()[1],
         "command": " ".join(command(flags)),
-    }  # fmt: skip
+    }
 
 
 def _shim(compiler_path: str, cache: Path) -> Path:
@@ -178,7 +181,7 @@ def _shim(compiler_path: str, cache: Path) -> Path:
                 raise WorkerError(
                     "no_compiler", f"{compiler_path} cannot compile a ten-line file: {done.stderr[:400]}"
                 )
-            os.replace(Path(scratch) / "shim.o", target)
+            (Path(scratch) / "shim.o").replace(target)
     return target
 
 

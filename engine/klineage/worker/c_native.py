@@ -18,8 +18,8 @@ _POINTEES = {
     "int32": ("int32_t", "int"), "int8": ("int8_t", "signed char"), "uint8": ("uint8_t", "unsigned char"),
 }  # fmt: skip
 _INTEGERS = {
-    "int64_t": ctypes.c_int64, "long": ctypes.c_long, "size_t": ctypes.c_size_t, "ptrdiff_t": ctypes.c_ssize_t,
-    "int": ctypes.c_int, "int32_t": ctypes.c_int32, "long long": ctypes.c_longlong,
+    "int64_t": ctypes.c_int64, "long": ctypes.c_long, "size_t": ctypes.c_size_t, "int": ctypes.c_int,
+    "int32_t": ctypes.c_int32, "long long": ctypes.c_longlong, "ptrdiff_t": ctypes.c_ssize_t,
 }  # fmt: skip
 _REALS = {"float": ctypes.c_float, "double": ctypes.c_double}
 

@@ -114,9 +114,13 @@ def judge(request: dict[str, Any], kind: str, arena: int, channel: Channel) -> N
 
 
 def examine(
-    problem: Problem, case: dict[str, Any], region: np.ndarray[Any, Any], slots: tuple[buffers.Slot, ...],
-    inputs: dict[str, Any], expected: dict[str, Any],
-) -> dict[str, Any]:  # fmt: skip
+    problem: Problem,
+    case: dict[str, Any],
+    region: np.ndarray[Any, Any],
+    slots: tuple[buffers.Slot, ...],
+    inputs: dict[str, Any],
+    expected: dict[str, Any],
+) -> dict[str, Any]:
     """What is in the region after the kernel: ``{"worst", "rtol"}``, plus a failure if there is one."""
     broken = buffers.broken_guard(region, slots)
     if broken:
@@ -171,7 +175,8 @@ def _mismatch(case: dict[str, Any], name: str, found: Any) -> dict[str, Any]:
         text = f"never wrote {found.unwritten:,} of {found.total:,} elements of {name}"
         return _failure(case, "unwritten", text, numbers=numbers, **where)
     place = ", ".join(str(i) for i in where["index"])
-    text = f"{name}[{place}] is {_short(found.got)}, not {_short(found.expected)}; {found.wrong:,} of {found.total:,} elements are wrong"
+    values = f"{name}[{place}] is {_short(found.got)}, not {_short(found.expected)}"
+    text = f"{values}; {found.wrong:,} of {found.total:,} elements are wrong"
     return _failure(case, "mismatch", text, numbers=numbers, **where)
 
 

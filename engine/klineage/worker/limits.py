@@ -14,6 +14,7 @@ import signal
 import struct
 import sys
 from dataclasses import dataclass
+from pathlib import Path
 
 PR_SET_PDEATHSIG, PR_SET_SECCOMP, PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS = 1, 22, 36, 38
 CLONE_THREAD, CLONE_NEWUSER, CLONE_NEWNET = 0x10000, 0x10000000, 0x40000000
@@ -77,10 +78,10 @@ def _rlimit(name: str, value: int) -> bool:
 
 def _mapped_bytes() -> int:
     try:
-        with open("/proc/self/statm", encoding="ascii") as text:
-            return int(text.read().split()[0]) * resource.getpagesize()
+        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
     except OSError:
         return 0
+    return pages * resource.getpagesize()
 
 
 def _no_network() -> bool:

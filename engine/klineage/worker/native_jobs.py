@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mmap
 import os
+import time
 from pathlib import Path
 from typing import Any
 
@@ -39,8 +40,17 @@ def _region(slots: tuple[buffers.Slot, ...], total: int, inputs: dict[str, Any])
 
 
 def _pin() -> None:
-    if hasattr(os, "sched_setaffinity"):
-        os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+    """Stay on the processor that gave this thread most of a millisecond: its neighbours are the quietest."""
+    if not hasattr(os, "sched_setaffinity"):
+        return
+    shares = {}
+    for cpu in sorted(os.sched_getaffinity(0))[-8:]:
+        os.sched_setaffinity(0, {cpu})
+        wall, used = time.perf_counter_ns(), time.thread_time_ns()
+        while time.perf_counter_ns() - wall < 1_000_000:
+            pass
+        shares[cpu] = (time.thread_time_ns() - used) / (time.perf_counter_ns() - wall)
+    os.sched_setaffinity(0, {max(shares, key=lambda cpu: shares[cpu])})
 
 
 def _measure(request: dict[str, Any], channel: Channel) -> None:
@@ -50,8 +60,11 @@ def _measure(request: dict[str, Any], channel: Channel) -> None:
     inputs = problem.inputs(request["seed"], dims)
     slots, total = buffers.layout(problem.tensors(dims))
     kernels = [request["kernel"], *([request["baseline"]] if request.get("baseline") else [])]
+    timer = "clock_monotonic"
     if not use_threads(*kernels):
+        timer = "thread_cpu_time"
         _pin()
+    clock = timing.CLOCKS[timer]
     cost = problem.cost(dims)
     regions = [_region(slots, total, inputs) for _ in kernels]
     held = limits.apply(
@@ -61,7 +74,7 @@ def _measure(request: dict[str, Any], channel: Channel) -> None:
         )
     )
     calls = []
-    for kernel, region in zip(kernels, regions):
+    for kernel, region in zip(kernels, regions, strict=True):
         loaded = CRunner({**kernel, "flags": [f for k in kernels for f in k["flags"]]}, problem, dims)
         calls.append(_call(loaded, region, slots, dims))
     channel.send(progress={"detail": "warming up"})
@@ -70,14 +83,14 @@ def _measure(request: dict[str, Any], channel: Channel) -> None:
             progress={"detail": "measuring" if attempt == 0 else f"noisy, measuring again ({attempt + 1})"}
         )
         if len(calls) == 1:
-            times = timing.alone(calls[0], plan)
-            channel.send(result={"alone": times, "cost": cost, "layers": held})
+            times = timing.alone(calls[0], plan, clock)
+            channel.send(result={"alone": times, "cost": cost, "layers": held, "timer": timer})
             return
-        raw = timing.paired(calls[0], calls[1], plan)
+        raw = timing.paired(calls[0], calls[1], plan, clock)
         found = timing.estimate(raw["candidate_ms"], raw["baseline_ms"], (raw["aa_ms"][0], raw["aa_ms"][1]))
-        if found.spread <= NOISY_SPREAD:
+        if settled(found):
             break
-    channel.send(result={**raw, "cost": cost, "layers": held, "attempts": attempt + 1})
+    channel.send(result={**raw, "cost": cost, "layers": held, "timer": timer, "attempts": attempt + 1})
 
 
 def _call(loaded: CRunner, region: Any, slots: tuple[buffers.Slot, ...], dims: dict[str, int]) -> timing.Call:
@@ -91,12 +104,17 @@ def time_c(request: dict[str, Any], context: Context) -> Result:
     answer = single(
         context, lambda c: _measure(request, c), request["limits"]["total_seconds"], "while it was timed"
     )
-    return answer if "verdict" in answer else settle(answer, "clock_monotonic")
+    return answer if "verdict" in answer else settle(answer)
 
 
-def settle(raw: Result, timer: str) -> Result:
+def settled(found: timing.Estimate) -> bool:
+    """Whether the rounds agree well enough for a number, or all of them are far from 1."""
+    return found.spread <= NOISY_SPREAD or found.low > 1.5 or found.high < 1 / 1.5
+
+
+def settle(raw: Result) -> Result:
     """Raw rounds to numbers and a verdict: pass with a ratio, or noisy without one."""
-    extra = {"timer": timer, "cost": raw.get("cost"), "layers": raw.get("layers", {})}
+    extra = {"timer": raw["timer"], "cost": raw.get("cost"), "layers": raw.get("layers", {})}
     if "alone" in raw:
         return verdict(
             "pass", "ok", "", candidate_ms=float(np.median(raw["alone"])), rounds=len(raw["alone"]), **extra
@@ -108,7 +126,7 @@ def settle(raw: Result, timer: str) -> Result:
         "noise": found.noise,
         "attempts": raw.get("attempts", 1),
     }
-    if found.spread > NOISY_SPREAD and not (found.low > 1.5 or found.high < 1 / 1.5):
+    if not settled(found):
         return verdict("noisy", "noisy", "", **numbers, **extra)
     medians = {
         "candidate_ms": float(np.median(raw["candidate_ms"])),

@@ -35,7 +35,8 @@ class Problem:
         function = self.namespace.get(name)
         if not callable(function):
             raise self._error(f"{name}()", "is missing; docs/workloads.md says what it must return")
-        return function
+        found: Callable[..., Any] = function
+        return found
 
     def _call(self, name: str, *values: Any, **named: Any) -> Any:
         function = self._function(name)

@@ -11,6 +11,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from klineage.worker.faults import KernelFault
@@ -115,7 +116,7 @@ def _child(body: Callable[[Channel], None], read: int, write: int, log: int, kee
         os.dup2(log, 1)
         os.dup2(log, 2)
         kept = sorted({0, 1, 2, read, write, *keep})
-        for low, high in zip(kept, [*kept[1:], 4096]):
+        for low, high in zip(kept, [*kept[1:], 4096], strict=True):
             os.closerange(low + 1, high)
         channel = Channel(read, write)
         channel.send(**_outcome(body, channel))
@@ -276,8 +277,8 @@ def _end_strays() -> None:
     """Grandchildren that left their group were handed to us (see limits.adopt_orphans)."""
     for _ in range(100):
         try:
-            with open("/proc/self/task/%d/children" % os.getpid(), encoding="ascii") as text:
-                strays = [int(pid) for pid in text.read().split()]
+            listed = Path(f"/proc/self/task/{os.getpid()}/children").read_text(encoding="ascii")
+            strays = [int(pid) for pid in listed.split()]
         except OSError:
             return
         if not strays:

@@ -127,13 +127,14 @@ class TritonRunner:
                 "outputs",
                 f"{self.name}() returned {len(values)} values; the workload has {len(outputs)} outputs",
             )
-        for name, value in zip(outputs, values):
+        for name, value in zip(outputs, values, strict=True):
             target = tensors[name]
             shape, dtype = tuple(getattr(value, "shape", ())), getattr(value, "dtype", type(value).__name__)
             if shape != tuple(target.shape) or dtype != target.dtype:
                 raise KernelFault(
                     "outputs",
-                    f"{self.name}() returned {name} as {dtype} {shape}; the workload says {target.dtype} {tuple(target.shape)}",
+                    f"{self.name}() returned {name} as {dtype} {shape}; "
+                    f"the workload says {target.dtype} {tuple(target.shape)}",
                 )
             if value.data_ptr() != target.data_ptr():
                 target.copy_(value)

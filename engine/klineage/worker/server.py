@@ -1,4 +1,4 @@
-"""A preloaded parent: it imports, forks, and reports; it never runs a kernel, a workload or a torch operation.
+"""A preloaded parent: it imports, forks and reports. It never runs a kernel, a workload or a torch operation.
 
 One JSON object a line. In: ``{"id", "op", ...}``, ``{"cancel": id}``; the end of input ends everything.
 Out: a hello with versions, then ``{"id", "progress"}`` lines and one ``{"id", "result"}`` a request.
@@ -82,7 +82,7 @@ def run_once(request: dict[str, Any], kind: str) -> Result:
 
 def _answer(request: dict[str, Any], context: Context, operations: dict[str, Any]) -> Result:
     begin = time.monotonic()
-    operation = operations.get(request.get("op"))
+    operation = operations.get(str(request.get("op")))
     if operation is None:
         return verdict("error", "protocol", f"a {context.kind} worker does not know {request.get('op')!r}")
     scratch = tempfile.mkdtemp(prefix="klineage-")

@@ -81,21 +81,26 @@ def estimate(
 
 
 Call = Callable[[], None]
+Clock = Callable[[], int]  # nanoseconds
+
+# A kernel on one thread is timed by what its thread used: a neighbour that takes the processor away
+# costs nothing then. Threads of OpenMP wait for one another, so there only the wall clock is right.
+CLOCKS: dict[str, Clock] = {"thread_cpu_time": time.thread_time_ns, "clock_monotonic": time.perf_counter_ns}
 
 
-def sample(call: Call, repeats: int) -> float:
+def sample(call: Call, repeats: int, clock: Clock) -> float:
     """Milliseconds of one call, averaged over ``repeats`` calls back to back."""
-    begin = time.perf_counter_ns()
+    begin = clock()
     for _ in range(repeats):
         call()
-    return (time.perf_counter_ns() - begin) / repeats / 1e6
+    return (clock() - begin) / repeats / 1e6
 
 
-def calibrate(call: Call, plan: Plan) -> int:
+def calibrate(call: Call, plan: Plan, clock: Clock) -> int:
     """Warm up, and find how many calls make one sample. A slow kernel is called once."""
     repeats = 1
     while True:
-        elapsed = sample(call, repeats) * repeats / 1e3
+        elapsed = sample(call, repeats, clock) * repeats / 1e3
         if elapsed >= plan.sample_seconds or repeats >= 1 << 16:
             return repeats
         repeats = min(
@@ -103,20 +108,21 @@ def calibrate(call: Call, plan: Plan) -> int:
         )
 
 
-def paired(candidate: Call, baseline: Call, plan: Plan) -> dict[str, Any]:
+def paired(candidate: Call, baseline: Call, plan: Plan, clock: Clock) -> dict[str, Any]:
     """Measure both, interleaved, with A/A rounds between. Returns lists of milliseconds, one a round."""
-    many_c, many_b = calibrate(candidate, plan), calibrate(baseline, plan)
+    many_c, many_b = calibrate(candidate, plan, clock), calibrate(baseline, plan, clock)
     times_c: list[float] = []
     times_b: list[float] = []
     same: tuple[list[float], list[float]] = ([], [])
     begin = time.perf_counter()
     while True:
-        b1, c1 = sample(baseline, many_b), sample(candidate, many_c)
-        c2, b2 = sample(candidate, many_c), sample(baseline, many_b)
+        b1, c1 = sample(baseline, many_b, clock), sample(candidate, many_c, clock)
+        c2, b2 = sample(candidate, many_c, clock), sample(baseline, many_b, clock)
         times_c.append(min(c1, c2))
         times_b.append(min(b1, b2))
-        if len(times_c) % 2:
-            a1, x1, x2, a2 = (sample(baseline, many_b) for _ in range(4))
+        # Every second round, and every round where the baseline costs little beside the candidate.
+        if len(times_c) % 2 or times_b[-1] * many_b < 0.5 * times_c[-1] * many_c:
+            a1, x1, x2, a2 = (sample(baseline, many_b, clock) for _ in range(4))
             same[0].append(min(a1, a2))
             same[1].append(min(x1, x2))
         if _enough(times_c, times_b, time.perf_counter() - begin, plan):
@@ -130,17 +136,17 @@ def _enough(candidate: list[float], baseline: list[float], elapsed: float, plan:
     if rounds >= plan.rounds or elapsed >= plan.most_seconds:
         return True
     # Every round beyond 1.5x in one direction: more rounds would add time, not knowledge.
-    ratios = [c / b for c, b in zip(candidate, baseline)]
+    ratios = [c / b for c, b in zip(candidate, baseline, strict=True)]
     return min(ratios) > 1.5 or max(ratios) < 1 / 1.5
 
 
-def alone(call: Call, plan: Plan) -> list[float]:
+def alone(call: Call, plan: Plan, clock: Clock) -> list[float]:
     """Measure one kernel by itself: milliseconds, one a round."""
-    many = calibrate(call, plan)
+    many = calibrate(call, plan, clock)
     times: list[float] = []
     begin = time.perf_counter()
     while True:
-        times.append(min(sample(call, many), sample(call, many)))
+        times.append(min(sample(call, many, clock), sample(call, many, clock)))
         elapsed = time.perf_counter() - begin
         if len(times) >= plan.least_rounds and elapsed >= plan.seconds / 2:
             return times

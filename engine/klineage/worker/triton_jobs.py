@@ -88,7 +88,7 @@ def time_triton(request: dict[str, Any], context: Context) -> Result:
         channel.send(result={**raw, "cost": problem.cost(dims)})
 
     answer = single(context, body, request["limits"]["total_seconds"], "while it was timed")
-    return answer if "verdict" in answer else settle(answer, answer["timer"])
+    return answer if "verdict" in answer else settle(answer)
 
 
 def device(request: dict[str, Any], context: Context) -> Result:
