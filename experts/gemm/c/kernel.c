@@ -6,7 +6,7 @@
 /* MR x NR is the tile of y that the micro-kernel keeps in registers: MR * NV vectors of LANES floats. */
 #if defined(__AVX512F__)
 #define VECTOR_BYTES 64
-#define MR 14
+#define MR 12
 #elif defined(__AVX2__)
 #define VECTOR_BYTES 32
 #define MR 6
@@ -18,17 +18,33 @@
 #define NV 2
 #define NR (NV * LANES)
 
-/* MC x KC floats of x stay in L2, KC x NC floats of weight in L3, one KC x NR panel of weight in L1. */
+/* KC x NR floats of weight stay in L1, MC x KC floats of x in L2, KC x NC floats of weight in L3. */
 #define MC (MR * 16)
 #define KC 256
 #define NC 1024
 
 typedef float vec __attribute__((vector_size(VECTOR_BYTES), may_alias));
 
+/* Source rows are aligned to a float and no more. */
+typedef float quad __attribute__((vector_size(16), aligned(4), may_alias));
+
 static float x_panels[MC * KC] __attribute__((aligned(4096)));
 static float weight_panels[KC * NC] __attribute__((aligned(4096)));
 
 static inline int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
+
+/* panel[p][0..3] = source[0..3][p] for four depths: a 4 x 4 transposition in registers. */
+static inline void transpose_quad(const float *restrict source, int64_t lead, int64_t width, float *restrict panel)
+{
+    quad r0 = *(const quad *)source;
+    quad r1 = *(const quad *)(source + lead);
+    quad r2 = *(const quad *)(source + 2 * lead);
+    quad r3 = *(const quad *)(source + 3 * lead);
+    *(quad *)panel = (quad){r0[0], r1[0], r2[0], r3[0]};
+    *(quad *)(panel + width) = (quad){r0[1], r1[1], r2[1], r3[1]};
+    *(quad *)(panel + 2 * width) = (quad){r0[2], r1[2], r2[2], r3[2]};
+    *(quad *)(panel + 3 * width) = (quad){r0[3], r1[3], r2[3], r3[3]};
+}
 
 /* Copies rows x depth of a row-major matrix into panels of `width` rows, stored depth-major: panel[p][i].
  * Missing rows of the last panel become zeros, so that the micro-kernel never sees an edge. */
@@ -37,12 +53,19 @@ static inline void pack(const float *restrict source, int64_t lead, int64_t rows
 {
     for (int64_t r = 0; r < rows; r += width) {
         int64_t live = smaller(width, rows - r);
-        for (int64_t i = 0; i < live; ++i)
+        int64_t i = 0;
+        for (; i + 4 <= live; i += 4) {
+            const float *row = source + (r + i) * lead;
+            int64_t p = 0;
+            for (; p + 4 <= depth; p += 4)
+                transpose_quad(row + p, lead, width, panel + p * width + i);
+            for (; p < depth; ++p)
+                for (int64_t t = 0; t < 4; ++t)
+                    panel[p * width + i + t] = row[t * lead + p];
+        }
+        for (; i < width; ++i)
             for (int64_t p = 0; p < depth; ++p)
-                panel[p * width + i] = source[(r + i) * lead + p];
-        for (int64_t i = live; i < width; ++i)
-            for (int64_t p = 0; p < depth; ++p)
-                panel[p * width + i] = 0.0f;
+                panel[p * width + i] = i < live ? source[(r + i) * lead + p] : 0.0f;
         panel += width * depth;
     }
 }
@@ -51,7 +74,7 @@ static inline void pack(const float *restrict source, int64_t lead, int64_t rows
 static inline void micro_kernel(int64_t depth, const float *restrict x_panel, const float *restrict weight_panel,
                                 float *restrict tile)
 {
-    const float *restrict a = __builtin_assume_aligned(x_panel, 8);
+    const float *restrict a = x_panel;
     const float *restrict b = __builtin_assume_aligned(weight_panel, VECTOR_BYTES);
     vec acc[MR][NV] = {0};
 
