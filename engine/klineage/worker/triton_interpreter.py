@@ -173,6 +173,7 @@ def _patch_reductions(interpreter: Any) -> None:
 
         setattr(cls, name, wide)
 
+    interpreter.ReduceOps.generic_reduce = _reduce_by_rows
     for cls in (interpreter.ReduceOps, interpreter.ScanOps):
         counted(cls)
     for cls, name in (
@@ -182,6 +183,33 @@ def _patch_reductions(interpreter: Any) -> None:
         (interpreter.ScanOps, "cumprod"),
     ):
         in_fp32(cls, name)
+
+
+def _reduce_by_rows(self: Any, operands: Any) -> Any:
+    """Any combining function along an axis, all other axes at once, in the order of the elements.
+
+    Triton's own goes element by element, a thousand times slower.
+    """
+    import numpy as np
+
+    shape, whole = operands[0].handle.data.shape, self.axis is None
+    operands, axis = self.unravel(operands, self.axis)
+    rows = [np.moveaxis(t.handle.data, axis, 0) for t in operands]
+
+    def at(index: int) -> list[Any]:
+        return [self.to_tensor(rows[i][index], t.dtype) for i, t in enumerate(operands)]
+
+    total = at(0)
+    for index in range(1, rows[0].shape[0]):
+        combined = self.combine_fn.fn(*total, *at(index))
+        total = list(combined) if isinstance(combined, tuple) else [combined]
+    results = []
+    for i, operand in enumerate(operands):
+        data = total[i].handle.data.reshape(rows[i].shape[1:])
+        if self.keep_dims:
+            data = data.reshape((1,) * len(shape)) if whole else np.expand_dims(data, axis)
+        results.append(self.to_tensor(data if data.shape else data[()], operand.dtype))
+    return results
 
 
 def _map_fp32(result: Any, function: Callable[[Any], Any], tl: Any) -> Any:
