@@ -26,7 +26,16 @@ _VISIBLE = (
     | dict.fromkeys(range(0x80, 0xA0), 0xFFFD)
     | dict.fromkeys(range(0xD800, 0xE000), 0xFFFD)
 )
-_TRAILER = re.compile(r"Lineage-([A-Z][A-Za-z-]*):(?: (.*))?")
+_KEY = re.compile(r"Lineage-[A-Z][A-Za-z-]*")
+
+
+_KNOWN = frozenset(
+    _PREFIX + key
+    for key in (
+        "Id", "Step", "Direction", "Forward", "Reverses", "Walk", "Action", "Locus", "Proposer", "Decision",
+        "Gate", "Compile", "Correctness", "Profile", "Trust", "Platform", "Kernel", "Schema",
+    )
+)  # fmt: skip
 
 
 class MessageError(ValueError):
@@ -161,19 +170,18 @@ def parse_step(commit: str, parent: str, author: str, seconds: int, message: str
     removes: list[Feature] = []
     settings: dict[str, str] = {}
     for line in block.split("\n"):
-        match = _TRAILER.fullmatch(line)
-        if match is None:
-            raise MessageError(f"this is not a Lineage trailer: {line[:80]!r}")
-        key, value = match[1], match[2] or ""
-        if key == "Removes":
+        key, _, value = line.partition(": ")
+        if key == "Lineage-Removes":
             removes.append(_feature(value))
-        elif key == "Settings":
+        elif key == "Lineage-Settings":
             name, _, setting = value.partition("=")
             settings[name] = setting
         elif key in values:
-            raise MessageError(f"the trailer Lineage-{key} is there twice")
-        else:
+            raise MessageError(f"the trailer {key} is there twice")
+        elif key in _KNOWN or _KEY.fullmatch(key):
             values[key] = value
+        else:
+            raise MessageError(f"this is not a Lineage trailer: {line[:80]!r}")
     subject, _, body = text.partition("\n\n")
     if "\\" in text:
         subject, body = _unescape(subject), "\n".join(_unescape(line) for line in body.split("\n"))
@@ -199,24 +207,27 @@ def _step(
     settings: dict[str, str],
 ) -> Step:
     get = values.get
-    if get("Schema") != str(SCHEMA):
-        raise MessageError(f"Lineage-Schema is {get('Schema', 'missing')}, this klineage reads {SCHEMA}")
+    if get("Lineage-Schema") != str(SCHEMA):
+        raise MessageError(
+            f"Lineage-Schema is {get('Lineage-Schema', 'missing')}, this klineage reads {SCHEMA}"
+        )
     try:
-        number = int(values["Step"])
-        lineage_id, direction = values["Id"], values["Direction"]
-        decision, _, rest = values["Decision"].partition("; ")
-        head, _, profile = get("Profile", "").partition("; ")
+        number = int(values["Lineage-Step"])
+        lineage_id, direction = values["Lineage-Id"], values["Lineage-Direction"]
+        decision, _, rest = values["Lineage-Decision"].partition("; ")
+        head, _, profile = get("Lineage-Profile", "").partition("; ")
         effect, _, ratio = head.partition(" ")
         ratio_value = float(ratio.removesuffix("x")) if ratio else None
     except KeyError as error:
-        raise MessageError(f"the trailer Lineage-{error.args[0]} is missing") from error
+        raise MessageError(f"the trailer {error.args[0]} is missing") from error
     except ValueError as error:
         raise MessageError(f"a number in its trailers is wrong ({error})") from error
     who, _, why = rest.partition("; ")
     return Step(
-        commit, parent, number, subject, body, direction, get("Action", ""), get("Locus", ""), removes,
-        settings, get("Proposer", ""), decision, who or author, why, get("Gate", ""), get("Compile", ""),
-        get("Correctness", ""), profile, get("Trust", ""), get("Platform", ""), get("Kernel", ""),
+        commit, parent, number, subject, body, direction, get("Lineage-Action", ""),
+        get("Lineage-Locus", ""), removes, settings, get("Lineage-Proposer", ""), decision, who or author,
+        why, get("Lineage-Gate", ""), get("Lineage-Compile", ""), get("Lineage-Correctness", ""), profile,
+        get("Lineage-Trust", ""), get("Lineage-Platform", ""), get("Lineage-Kernel", ""),
         "" if effect == "none" else effect, ratio_value, datetime.fromtimestamp(seconds, UTC),
-        get("Forward", ""), lineage_id, get("Reverses", ""), get("Walk", ""),
+        get("Lineage-Forward", ""), lineage_id, get("Lineage-Reverses", ""), get("Lineage-Walk", ""),
     )  # fmt: skip

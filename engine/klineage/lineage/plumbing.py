@@ -12,7 +12,7 @@ import re
 import shutil
 import subprocess
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -159,6 +159,20 @@ class Git:
         if process.returncode not in allow:
             raise self.error(args[0], process.returncode, err)
         return bytes(out)
+
+    def stream(self, *args: str) -> Iterator[bytes]:
+        """What git writes, piece by piece while it still writes. Raises GitError at the end if it fails."""
+        process = self.start(*args)
+        try:
+            while piece := process.stdout.read1(1 << 17):
+                yield piece
+            _, err = process.communicate()
+            if process.returncode != 0:
+                raise self.error(args[0], process.returncode, err)
+        finally:
+            if process.poll() is None:
+                process.kill()
+                process.communicate()
 
     def error(self, verb: str, status: int, stderr: bytes) -> GitError:
         """The sentence for a failed git."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -42,12 +43,15 @@ class RawCommit:
 
 def log(git: Git, start: str) -> Iterator[RawCommit]:
     """Commits from ``start`` along first parents, newest first."""
-    out = git.run("log", "-z", "--first-parent", "--no-notes", "--no-color", _LOG, start, "--")
-    fields = out.decode("utf-8", "replace").split("\0")
-    for i in range(0, len(fields) - 4, 5):
-        yield RawCommit(
-            fields[i], fields[i + 1].partition(" ")[0], fields[i + 2], int(fields[i + 3]), fields[i + 4]
-        )
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    rest = ""
+    for piece in git.stream("log", "-z", "--first-parent", "--no-notes", "--no-color", _LOG, start, "--"):
+        fields = (rest + decoder.decode(piece)).split("\0")
+        whole = (len(fields) - 1) // 5 * 5
+        rest = "\0".join(fields[whole:])
+        for i in range(0, whole, 5):
+            commit, parents, author, seconds, message = fields[i : i + 5]
+            yield RawCommit(commit, parents.partition(" ")[0], author, int(seconds), message)
 
 
 def each(git: Git, *patterns: str) -> dict[str, RawCommit]:
