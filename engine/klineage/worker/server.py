@@ -6,6 +6,7 @@ Out: a hello with versions, then ``{"id", "progress"}`` lines and one ``{"id", "
 
 from __future__ import annotations
 
+import gc
 import importlib
 import json
 import os
@@ -39,11 +40,21 @@ def _preload(kind: str) -> dict[str, str]:
     if kind == "interpreter" and {"torch", "triton"} <= set(versions):
         importlib.import_module("klineage.worker.triton_interpreter").install()
     if kind in ("compiler", "gpu") and {"torch", "triton"} <= set(versions):
+        _warm_compiler()
         importlib.import_module("klineage.worker.triton_load")
         importlib.import_module(
             "klineage.worker.triton_compile" if kind == "compiler" else "klineage.worker.triton_gpu"
         )
     return versions
+
+
+def _warm_compiler() -> None:
+    """What every first compile of a process pays for: hashing triton itself, and modules that it imports late."""
+    importlib.import_module("triton.experimental.gluon")
+    for name in ("triton.runtime.cache", "triton.compiler.compiler"):  # it has moved between versions
+        key = getattr(importlib.import_module(name), "triton_key", None)
+        if key is not None:
+            key()
 
 
 def _operations(kind: str) -> dict[str, Callable[[dict[str, Any], Context], Result]]:
@@ -106,7 +117,9 @@ def _prepare(kind: str) -> dict[str, str]:
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     limits.adopt_orphans()
-    return _preload(kind)
+    versions = _preload(kind)
+    gc.freeze()  # a collection in a child would copy every page that it shares with this process
+    return versions
 
 
 def serve(kind: str) -> None:
