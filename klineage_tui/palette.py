@@ -27,15 +27,12 @@ class ActionProvider(Provider):
         if not isinstance(screen, Place):
             return
         keys = screen.host.keys_in_force
-        for action in actions_of(screen.PLACE):
-            reason = screen.why_not(action.id)
+        for action in (*actions_of(screen.PLACE), *actions_of("app")):
+            reason = screen.closed(action.id)
             about = f"not now: {reason}" if reason else action.description
-            run = partial(screen.action_verb, action.id)
-            yield Command(action.title.capitalize(), run, f"{shown_keys(keys[action.id])}   {about}")
-        for action in actions_of("app"):
+            run = partial(screen.choose, action.id)
             if action.id != "palette":
-                about = f"{shown_keys(keys[action.id])}   {action.description}"
-                yield Command(action.title.capitalize(), partial(screen.host.action_verb, action.id), about)
+                yield Command(action.title.capitalize(), run, f"{shown_keys(keys[action.id])}   {about}")
         for name in screen.host.theme_names():
             yield Command(f"Theme: {name}", partial(screen.host.choose_theme, name), "Use this theme")
 

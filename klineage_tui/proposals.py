@@ -31,7 +31,7 @@ class Proposal:
     @property
     def edited(self) -> bool:
         """A person changed its bytes."""
-        return self.candidate.proposer == "person"
+        return str(self.candidate.proposer) == "person"
 
 
 @dataclass(frozen=True)

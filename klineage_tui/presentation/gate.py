@@ -122,10 +122,10 @@ def _stage_line(name: str, result: StageResult | None, view: GateView) -> Line:
 
 
 def _summary(result: StageResult) -> str:
-    if result.measurement is not None and result.effect is not None:
-        m = result.measurement
-        return f"{ratio(m.ratio, m.low, m.high)}  {latency(m.candidate_ms)} of {latency(m.baseline_ms)}"
-    return sanitize(result.summary)
+    m = result.measurement
+    if m is None or result.effect is None or m.ratio is None or m.baseline_ms is None:
+        return sanitize(result.summary)
+    return f"{ratio(m.ratio, m.low, m.high)}  {latency(m.candidate_ms)} of {latency(m.baseline_ms)}"
 
 
 def _after(view: GateView, results: Mapping[str, StageResult], width: int) -> list[Line]:
@@ -147,24 +147,31 @@ def _after(view: GateView, results: Mapping[str, StageResult], width: int) -> li
 
 
 def _profile_lines(profile: StageResult, width: int) -> list[Line]:
-    if profile.measurement is None:
+    m = profile.measurement
+    if m is None or m.baseline_ms is None:
         return _wrapped(profile.summary, width)
-    return [_bar_line(profile.measurement), compose((_noise(profile.measurement), "muted"))]
+    return [_bar_line(m.candidate_ms, m.baseline_ms), compose((_conditions(m), "muted"))]
 
 
-def _bar_line(m: Measurement) -> Line:
+def _bar_line(candidate_ms: float, baseline_ms: float) -> Line:
     """The two latencies as bars, on one scale."""
-    longest = max(m.candidate_ms, m.baseline_ms)
-    cells = max(1, round(_BAR_CELLS * m.candidate_ms / longest)) if longest > 0 else 0
-    base = max(1, round(_BAR_CELLS * m.baseline_ms / longest)) if longest > 0 else 0
-    return compose(("this ", "muted"), ("━" * cells, "accent"), ("   before ", "muted"), ("━" * base, "lane"))
+    longest = max(candidate_ms, baseline_ms)
+    cells = [
+        max(1, round(_BAR_CELLS * ms / longest)) if longest > 0 else 0 for ms in (candidate_ms, baseline_ms)
+    ]
+    return compose(
+        ("this ", "muted"), ("━" * cells[0], "accent"), ("   before ", "muted"), ("━" * cells[1], "lane")
+    )
 
 
-def _noise(m: Measurement) -> str:
-    text = f"{sanitize(m.size)}, {m.rounds} rounds, noise ±{three(m.noise * 100)} %"
+def _conditions(m: Measurement) -> str:
+    """Under what the number was taken: size, rounds, noise floor, distance from the floor."""
+    parts = [sanitize(m.size), f"{m.rounds} rounds"]
+    if m.noise is not None:
+        parts.append(f"noise ±{three(m.noise * 100)} %")
     if m.floor_ms is not None and m.floor_ms > 0:
-        text += f", {three(100 * m.floor_ms / m.candidate_ms)} % of the floor's speed"
-    return text
+        parts.append(f"{three(100 * m.floor_ms / m.candidate_ms)} % of the floor's speed")
+    return ", ".join(parts)
 
 
 def _case_lines(case: FailingCase | None, width: int) -> list[Line]:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from klineage_tui.text.sanitize import sanitize
 
 if TYPE_CHECKING:
     from klineage_tui.proposals import Proposal, Queue
+    from klineage_tui.text.diff import LineOp
 
 
 def proposal_title(queue: Queue) -> tuple[list[tuple[str, str]], str]:
-    """The pane's title at its two ends: position and what it does; who proposes it and where it stands."""
+    """The pane's title at its two ends: position and what it does; where it stands."""
     current = queue.current
     if current is None:
         return [("PROPOSAL", "")], ""
@@ -19,18 +21,17 @@ def proposal_title(queue: Queue) -> tuple[list[tuple[str, str]], str]:
         (f"PROPOSAL {queue.position + 1} of {len(queue.proposals)}  ", ""),
         (sanitize(current.candidate.title), "$foreground"),
     ]
-    standing = "" if current.standing == "pending" else current.standing
-    who = "edited by a person" if current.edited else sanitize(current.candidate.proposer)
-    return left, "  ".join(part for part in (standing, who) if part)
+    return left, "" if current.standing == "pending" else current.standing
 
 
 def about(proposal: Proposal) -> list[tuple[str, str]]:
-    """Two lines above the diff, as styled parts: where and what with its settings; then why."""
+    """Two lines above the diff, as styled parts: who takes what away where, with its settings; then why."""
     candidate = proposal.candidate
     names = ", ".join(dict.fromkeys(feature.name for feature in candidate.removes)) or candidate.action
     settings = "  ".join(f"{name}={value}" for name, value in candidate.settings.items())
+    who = "edited by a person" if proposal.edited else sanitize(candidate.proposer)
     parts = [
-        ("removes ", "$muted"),
+        (f"{who} removes ", "$muted"),
         (sanitize(names), "$foreground"),
         (" at ", "$muted"),
         (sanitize(candidate.locus), "$foreground"),
@@ -39,6 +40,15 @@ def about(proposal: Proposal) -> list[tuple[str, str]]:
         parts.append(("  " + sanitize(settings), "$muted"))
     why = f"rejected here: {proposal.reason}" if proposal.standing == "rejected" else candidate.rationale
     return [*parts, ("\n" + sanitize(" ".join(why.split())), "$muted")]
+
+
+def touched_lines(ops: Sequence[LineOp]) -> list[int]:
+    """The lines of the old text, from 0, that are changed, or before which something is inserted."""
+    rows: list[int] = []
+    for op in ops:
+        if op.tag != "equal":
+            rows += range(op.a0, max(op.a1, op.a0 + 1))
+    return rows
 
 
 def queue_text(queue: Queue) -> str:

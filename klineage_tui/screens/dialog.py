@@ -21,7 +21,7 @@ class Dialog(ModalScreen[Answer]):
     """A box in the middle with a title, a question and the keys that answer it."""
 
     BINDINGS = [*bindings_for("dialog")]
-    CSS = """
+    DEFAULT_CSS = """
     Dialog { align: center middle; background: $background 60%; }
     Dialog > Vertical {
         width: 68; max-width: 90%; height: auto; max-height: 90%;

@@ -40,7 +40,7 @@ class EditScreen(ModalScreen[bytes | None]):
     """Dismissed with the edited bytes, or None when the person leaves (the draft stays) or discards."""
 
     BINDINGS = [*bindings_for("editor")]
-    CSS = """
+    DEFAULT_CSS = """
     EditScreen { background: $background; }
     EditScreen #edit-title { background: $surface; color: $foreground; }
     EditScreen TextArea, EditScreen TextArea:focus { border: none; padding: 0; height: 1fr; }

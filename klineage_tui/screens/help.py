@@ -37,7 +37,7 @@ class HelpScreen(ModalScreen[None]):
     """Scrolls; any of escape, ? and q leaves."""
 
     BINDINGS = [*bindings_for("dialog"), ("question_mark,q", "dialog_cancel", "close")]
-    CSS = """
+    DEFAULT_CSS = """
     HelpScreen { align: center middle; background: $background 60%; }
     HelpScreen > Vertical {
         width: 100; max-width: 94%; height: auto; max-height: 92%;

@@ -133,7 +133,7 @@ class InduceScreen(InduceEdits):
         from klineage_tui.widgets.action_bar import footer_actions
 
         names = {action.id for action in footer_actions(self.PLACE)}
-        closed = {name for name in names if self.why_not(name)}
+        closed = {name for name in names if self.closed(name)}
         hidden = {"cancel"} if self._run is None else set()
         status = queue_text(self._queue) if self._state is not None else ""
         self.query_one(ActionBar).show(closed, hidden, status)
@@ -150,12 +150,6 @@ class InduceScreen(InduceEdits):
             self.show_kernel(kernel, step, is_head=is_head)
 
         self.job("kernel", lambda: walk.kernel_at(step.commit), show)
-
-    def on_action_bar_chosen(self, message: ActionBar.Chosen) -> None:
-        if message.action == "help":
-            self.app.run_worker(self.app.run_action("verb('help')"))
-        else:
-            self.action_verb(message.action)
 
     # -- what is closed, and why ------------------------------------------------------------------------
 
@@ -175,7 +169,7 @@ class InduceScreen(InduceEdits):
             return "" if len(state.steps) > 1 else "accept at least one step before sealing"
         if action == "next-pending":
             return "" if self._queue.pending else "no undecided proposal is left"
-        if action == "edit":
+        if action in ("edit", "editor"):
             return ""
         if current is None:
             return "no proposal is left on this state"

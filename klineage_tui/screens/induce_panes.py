@@ -11,7 +11,7 @@ from textual.content import Content
 from textual.widgets import Static
 
 from klineage_tui.presentation.gate import GateView, gate_heading, gate_lines
-from klineage_tui.presentation.proposal import about, proposal_title
+from klineage_tui.presentation.proposal import about, proposal_title, touched_lines
 from klineage_tui.presentation.walk import column_lines, heading, step_name, strip_line
 from klineage_tui.proposals import Queue
 from klineage_tui.screens.place import Place
@@ -45,6 +45,8 @@ class InducePanes(Place):
     def __init__(self) -> None:
         super().__init__()
         self._tab = 0
+        self._touched: list[int] = []  # lines of the current kernel that the proposal changes
+        self._kernel_is_head = True
         self._rows: dict[int, Step] = {}  # row of the lineage column -> the state it stands for
 
     def compose(self) -> ComposeResult:
@@ -53,7 +55,8 @@ class InducePanes(Place):
         yield LineView(cursor=False, id="strip")
         with Horizontal(id="body", classes="-tab-proposal"):
             yield Pane("LINEAGE", LineView(id="lineage-view"), id="lineage")
-            yield Pane("KERNEL", SourceView(placeholder="Opening…", id="kernel-view"), id="kernel")
+            kernel = SourceView(cursor=False, placeholder="Opening…", id="kernel-view")
+            yield Pane("KERNEL", kernel, id="kernel")
             with Vertical(id="right"):
                 yield Pane(
                     "PROPOSAL",
@@ -119,7 +122,9 @@ class InducePanes(Place):
             left.append(("  not the current state", "$verdict-warn"))
         pane.entitle(left, sanitize(config))
         view = self.query_one("#kernel-view", SourceView)
-        view.show_source(kernel.text, kernel.filename, keep_position=is_head)
+        view.show_source(kernel.text, kernel.filename, keep_position=True)
+        self._kernel_is_head = is_head
+        self._mark_touched()
 
     def show_proposal(self, queue: Queue) -> None:
         """Title and summary of the current proposal; the diff follows when git has answered."""
@@ -129,14 +134,27 @@ class InducePanes(Place):
         parts = about(current) if current is not None else []
         self.query_one("#about", Static).update(Content.assemble(*parts))
         if current is None:
+            self._touched = []
+            self._mark_touched()
             view = self.query_one(DiffView)
             key = {name: self.key_of(name) for name in ("seal", "edit", "history")}
             view.placeholder = _NOTHING_LEFT.format(**key)
             view.clear()
 
     def show_diff(self, old: Kernel, new: bytes, ops: Sequence[Op]) -> None:
+        """The diff, and in the kernel beside it the lines that it touches, brought into view."""
         text = new.decode("utf-8", errors="replace")
         self.query_one(DiffView).show_diff(old.text, text, ops, old.filename)
+        self._touched = touched_lines(ops)
+        self._mark_touched()
+
+    def _mark_touched(self) -> None:
+        view = self.query_one("#kernel-view", SourceView)
+        touched = self._touched if self._kernel_is_head else []
+        view.mark(frozenset(touched))
+        top, height = view.scroll_offset.y, view.size.height
+        if touched and not top <= touched[0] < top + height - 3:
+            view.scroll_to(y=max(0, touched[0] - height // 3), animate=False)
 
     def show_gate(self, view: GateView | None) -> None:
         """The gate panel; None where there is nothing to gate."""

@@ -60,6 +60,3 @@ class LineagesScreen(Place):
     def on_line_view_opened(self, message: LineView.Opened) -> None:
         if message.row < len(self._ids):
             self._app.open_lineage(self._ids[message.row])
-
-    def on_action_bar_chosen(self, message: ActionBar.Chosen) -> None:
-        self._app.action_verb(message.action)

@@ -12,6 +12,7 @@ from textual.worker import Worker, get_current_worker
 
 from klineage_tui.actions import BY_ID
 from klineage_tui.crash import log_exception
+from klineage_tui.widgets.action_bar import ActionBar
 from klineage_tui.widgets.too_small import TooSmall
 
 if TYPE_CHECKING:
@@ -33,6 +34,9 @@ class Host(Protocol):
 
     def action_verb(self, action: str) -> None:
         """Do an action of everywhere, or say why not."""
+
+    def why_not(self, action: str) -> str:
+        """Why an action of everywhere cannot be done now; empty when it can."""
 
     def theme_names(self) -> list[str]:
         """The themes that can be chosen, in the order in which the key goes through them."""
@@ -89,6 +93,20 @@ class Place(Screen[None]):
     def why_not(self, action: str) -> str:
         """One sentence that says why the action cannot be done now; empty when it can."""
         return ""
+
+    def closed(self, action: str) -> str:
+        """Why an action of this place, or of everywhere, cannot be done now; empty when it can."""
+        return self.why_not(action) if self.PLACE in BY_ID[action].places else self.host.why_not(action)
+
+    def choose(self, action: str) -> None:
+        """Do what the footer or the palette names: an action of this place, or of everywhere."""
+        if self.PLACE in BY_ID[action].places:
+            self.action_verb(action)
+        else:
+            self.host.action_verb(action)
+
+    def on_action_bar_chosen(self, message: ActionBar.Chosen) -> None:
+        self.choose(message.action)
 
     def action_verb(self, action: str) -> None:
         """Do it, or say why not."""

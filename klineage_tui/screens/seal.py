@@ -26,7 +26,7 @@ class SealDialog(ModalScreen[bool]):
     """Dismissed with True when the lineage was sealed."""
 
     BINDINGS = [*bindings_for("dialog")]
-    CSS = """
+    DEFAULT_CSS = """
     SealDialog { align: center middle; background: $background 60%; }
     SealDialog > Vertical {
         width: 72; max-width: 90%; height: auto; max-height: 90%;

@@ -14,7 +14,10 @@ Parts = Sequence[tuple[str, str]]  # (sanitized text, style), e.g. ("GATE", "bol
 
 
 class TitleRow(Widget):
-    """``show`` takes styled parts for the left end and plain text for the right, which is never clipped."""
+    """``show`` takes styled parts for the left end and plain text for the right.
+
+    Where both do not fit, the left end keeps two thirds at most.
+    """
 
     DEFAULT_CSS = """
     TitleRow { height: 1; color: $muted; padding: 0 1; }
@@ -38,7 +41,8 @@ class TitleRow(Widget):
 
     def render(self) -> Content:
         width = self.content_size.width
-        right = clip(self._right, width)
+        left = sum(cell_len(text) for text, _ in self._left)
+        right = clip(self._right, max(width - left - 2, width // 3))
         room = max(0, width - cell_len(right) - (2 if right else 0))
         shown: list[tuple[str, str]] = []
         used = 0

@@ -7,7 +7,7 @@ from dataclasses import replace
 from klineage.gate.verdict import Report, Trust
 from klineage.proposer.candidate import Candidate
 
-from klineage_tui.presentation.proposal import proposal_title, queue_text
+from klineage_tui.presentation.proposal import about, queue_text
 from klineage_tui.proposals import Queue, evidence, queue_of
 
 CANDIDATES = [Candidate(name, "k::f", f"Remove {name}", "why", name.encode()) for name in "abcd"]
@@ -59,7 +59,7 @@ def test_an_edit_makes_evidence_stale_until_gated_again() -> None:
     assert edited.current is not None
     assert evidence(edited.current, "head", reports) == ("stale", report)
     assert edited.current.edited
-    assert proposal_title(edited)[1] == "edited by a person"
+    assert "edited by a person" in about(edited.current)[0][0]
     reports[("hash-z", "head")] = replace(report, kernel="hash-z")
     assert evidence(edited.current, "head", reports)[0] == "current"
     back = edited.edited(replace(CANDIDATES[0], proposer="person"), "hash-a")
