@@ -5,7 +5,7 @@ ELEMENT = {"triton": "bf16", "c": "fp32", "cuda": "bf16"}
 SIZES = {
     "small": {"rows": 16, "hidden": 512},
     "ragged": {"rows": 13, "hidden": 1021},
-    "bench": {"rows": 256, "hidden": 2048},
+    "bench": {"rows": 256, "hidden": 4096},
     "paper": {"rows": 8192, "hidden": 7168},
 }
 HIDDEN = {"rows": 7, "hidden": 1536}

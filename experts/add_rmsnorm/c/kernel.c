@@ -16,7 +16,6 @@
 /* UNROLL independent sums hide the latency of the multiply-add. */
 #define UNROLL 4
 #define STEP (UNROLL * LANES)
-#define AHEAD (4 * STEP)
 
 /* Rows of a ragged width are aligned to a float and no more. */
 typedef float vec __attribute__((vector_size(VECTOR_BYTES), aligned(4), may_alias));
@@ -39,8 +38,6 @@ static inline void add_rmsnorm_row(const float *restrict x, const float *restric
     int64_t c = 0;
 
     for (; c + STEP <= hidden; c += STEP) {
-        __builtin_prefetch(x + c + AHEAD);
-        __builtin_prefetch(residual + c + AHEAD);
 #pragma GCC unroll 4
         for (int u = 0; u < UNROLL; ++u) {
             vec total = *(const vec *)(x + c + u * LANES) + *(const vec *)(residual + c + u * LANES);

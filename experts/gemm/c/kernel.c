@@ -79,8 +79,7 @@ static inline void micro_kernel(int64_t depth, const float *restrict x_panel, co
     vec acc[MR][NV] = {0};
 
     for (int64_t p = 0; p < depth; ++p) {
-        __builtin_prefetch(b + 8 * NR);
-        __builtin_prefetch(a + 16 * MR);
+        __builtin_prefetch(b + 16 * NR);
         vec w[NV];
 #pragma GCC unroll 4
         for (int j = 0; j < NV; ++j)
