@@ -1,7 +1,14 @@
-"""Rules for C kernels."""
+"""Rules for C kernels, in the order in which they are proposed: dependents before prerequisites."""
 
 from __future__ import annotations
 
+from klineage.proposer.rules.c.alignment import ALIGNMENT
+from klineage.proposer.rules.c.packing import PACKING
+from klineage.proposer.rules.c.pragmas import THREADS, UNROLL
+from klineage.proposer.rules.c.prefetch import PREFETCH
+from klineage.proposer.rules.c.register_tile import REGISTER_TILE
+from klineage.proposer.rules.c.restrict import RESTRICT
+from klineage.proposer.rules.c.vectors import VECTORS
 from klineage.proposer.rules.rule import Rule
 
-C_RULES: tuple[Rule, ...] = ()
+C_RULES: tuple[Rule, ...] = (THREADS, PREFETCH, UNROLL, VECTORS, ALIGNMENT, REGISTER_TILE, PACKING, RESTRICT)

@@ -1,0 +1,80 @@
+"""Mechanisms that are one pragma on a loop: threads and unrolling."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from klineage.kernel import Feature, Kernel
+from klineage.proposer.rules.c.code import home, loop_pragmas, pragma_added, pragma_removed
+from klineage.proposer.rules.rule import NotApplicable, Rewrite, Rule, Site
+from klineage.surface.tree import Edit, parse_kernel
+
+_THREADS = r"omp\s+(?:parallel|for|taskloop|teams|distribute)\b"
+_UNROLL = r"(?:GCC\s+unroll|unroll|nounroll|clang\s+loop\s+unroll)\b"
+
+
+def _detect(pattern: str, name: str) -> Callable[[Kernel], tuple[Site, ...]]:
+    def detect(kernel: Kernel) -> tuple[Site, ...]:
+        unit = parse_kernel(kernel)
+        pragmas = loop_pragmas(unit, pattern)
+        if not pragmas or not any(f.exported for f in unit.functions):
+            return ()
+        if name == "thread_parallel" and b"omp_get_" in kernel.source:
+            return ()  # the code asks which thread it is: without threads it would answer for one of many
+        settings: dict[str, str] = {}
+        for pragma in pragmas:
+            settings[pragma.place] = "; ".join(filter(None, (settings.get(pragma.place), pragma.words)))
+        locus = home(unit)
+        return (Site(locus, (Feature(locus, name),), settings),)
+
+    return detect
+
+
+def _remove(pattern: str) -> Callable[[Kernel, Site], Rewrite]:
+    def remove(kernel: Kernel, site: Site) -> Rewrite:
+        unit = parse_kernel(kernel)
+        return Rewrite(tuple(pragma_removed(unit, p) for p in loop_pragmas(unit, pattern) or ()))
+
+    return remove
+
+
+def apply(kernel: Kernel, locus: str, settings: Mapping[str, str]) -> tuple[Edit, ...]:
+    """One pragma in front of each loop that the settings name."""
+    unit = parse_kernel(kernel)
+    places = {place: words for place, words in settings.items() if not place.startswith("comment.")}
+    if not places:
+        raise NotApplicable("the step records no loop")
+    return tuple(pragma_added(unit, place, word) for place, words in places.items() for word in words.split("; "))
+
+
+THREADS = Rule(
+    name="threads",
+    action="thread_parallel",
+    surface="c",
+    title="Run on one thread",
+    rationale="Iterations of a loop are dealt out to threads; without the pragma one thread runs them all.",
+    preconditions=(
+        "Pipeline: iterations of the loop are independent, or what they share is reduced or protected.",
+        "Storage: scratch buffers are private to a thread.",
+        "Hardware: more than one core, and enough work an iteration to pay for starting the threads.",
+    ),
+    detect=_detect(_THREADS, "thread_parallel"),
+    remove=_remove(_THREADS),
+    apply=apply,
+)
+
+UNROLL = Rule(
+    name="unroll",
+    action="unroll",
+    surface="c",
+    title="Drop the unrolling pragmas",
+    rationale="Unrolled loops keep arrays of accumulators in registers and save the loop's own instructions; without "
+    "the pragmas the compiler decides.",
+    preconditions=(
+        "Pipeline: the trip count is a small constant, or the unrolled code outgrows the instruction cache.",
+        "Storage: what the unrolled iterations hold fits in the registers.",
+    ),
+    detect=_detect(_UNROLL, "unroll"),
+    remove=_remove(_UNROLL),
+    apply=apply,
+)
