@@ -283,7 +283,7 @@ class HistoryScreen(Place):
 
     def _copy(self, command: str) -> None:
         self.app.copy_to_clipboard(command)
-        self.notify(f"Sent to the terminal's clipboard, if it has one: {command}")
+        self.notify(f"Sent to the terminal's clipboard, if it has one: {sanitize(command)}")
 
     def next_pane(self, step: int) -> None:
         focused = next((n for n, name in enumerate(_PANES) if self._has_focus(name)), 0)
@@ -330,9 +330,6 @@ class HistoryScreen(Place):
             return "There is only one state so far."
         return ""
 
-    def on_action_bar_chosen(self, message: ActionBar.Chosen) -> None:
-        self.action_verb(message.action)
-
     def _update_bar(self) -> None:
         disabled = {name for name in ("undo", "redo", "direction", "waterfall") if self.why_not(name)}
         shown = "lineage, naive first" if self._sealed and not self._wants_walk else "walk, expert first"
@@ -372,7 +369,7 @@ class HistoryScreen(Place):
         self.job("decision", self._walk.redo, self._decided)
 
     def _decided(self, sentence: str) -> None:
-        self.notify(sentence)
+        self.notify(sanitize(sentence))
         self.host.decided()
         self.reload_if_outdated()
 

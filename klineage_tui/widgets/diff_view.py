@@ -238,7 +238,6 @@ class DiffView(LineView):
                 return
 
     def on_resize(self, event: events.Resize) -> None:
-        super().on_resize(event)
         if isinstance(self.document, DiffDocument) and self.document.split != self.is_split:
             self._rearrange()
         self.virtual_size = self._extent()
@@ -278,7 +277,8 @@ class DiffView(LineView):
         assert isinstance(self.document, DiffDocument)
         gutter = gutter.crop_extend(0, self.document.side_gutter, base)
         text = self.text_strip(line, base, row)
-        return Strip.join([gutter, text.crop_extend(x, x + width - gutter.cell_length, base)])
+        shown = self.window(text, x, width - gutter.cell_length, base, row)
+        return Strip.join([gutter, shown]).crop(0, width)
 
     # Actions
 

@@ -89,5 +89,4 @@ class LineageGraph(LineView):
         self.show(GraphDocument(self._graph, cells, self._compared_with), keep_position=keep_position)
 
     def on_resize(self, event: events.Resize) -> None:
-        super().on_resize(event)
         self._draw(keep_position=True)

@@ -32,6 +32,7 @@ from klineage_tui.text.line import Line, Span
 from klineage_tui.widgets.roles import Roles
 
 _MARK = "▌"
+_MORE, _LESS = "›", "‹"
 
 
 class Document(Protocol):
@@ -204,7 +205,9 @@ class LineView(ScrollView, can_focus=True, inherit_bindings=False):
         key = (row, current, x, width)
         strip = self._strips.get(key)
         if strip is None:
-            strip = self._strips[key] = self.draw(row, current, x, width)
+            drawn = self.draw(row, current, x, width)
+            # Where not even the gutter fits, it is cut.
+            strip = self._strips[key] = drawn.crop_extend(0, width, self.rich_style)
         return strip
 
     def draw(self, row: int, current: bool, x: int, width: int) -> Strip:
@@ -213,8 +216,7 @@ class LineView(ScrollView, can_focus=True, inherit_bindings=False):
         base = self.base_style(line.base, row, current)
         left = self.gutter_strip(line.gutter, self.document.gutter_width, base, current)
         room = width - left.cell_length
-        text = self.text_strip(line, base, row).crop_extend(x, x + room, base)
-        return Strip.join([left, text.apply_offsets(x, row)]).crop(0, width)
+        return Strip.join([left, self.window(self.text_strip(line, base, row), x, room, base, row)])
 
     def base_style(self, role: str, row: int, current: bool) -> Style:
         """The style under a whole row: the widget's own, the line's, then mark and cursor."""
@@ -232,6 +234,19 @@ class LineView(ScrollView, can_focus=True, inherit_bindings=False):
             segments.append(Segment(mark, base + self.roles[role]))
         segments += [Segment(text, base + self.roles[role]) for text, role in parts]
         return Strip(segments).crop_extend(0, cells + self.has_cursor, base)
+
+    def window(self, text: Strip, x: int, cells: int, base: Style, row: int) -> Strip:
+        """``cells`` cells of a line from ``x`` on, with a mark at each end where it goes on."""
+        if cells <= 0:
+            return Strip([])
+        shown = text.crop_extend(x, x + cells, base).apply_offsets(x, row)
+        if text.cell_length > x + cells:
+            mark = Strip([Segment(_MORE, base + self.roles["muted"])])
+            shown = Strip.join([shown.crop(0, cells - 1), mark])
+        if x and text.cell_length:
+            mark = Strip([Segment(_LESS, base + self.roles["muted"])])
+            shown = Strip.join([mark, shown.crop(1)])
+        return shown
 
     def text_strip(self, line: Line, base: Style, row: int) -> Strip:
         """The whole text of a line with its roles and the reader's selection, uncropped."""
@@ -292,6 +307,7 @@ class LineView(ScrollView, can_focus=True, inherit_bindings=False):
         self._step(-max(1, self.scrollable_content_region.height - 1))
 
     def action_to_top(self) -> None:
+        self.scroll_to(x=0, animate=False)
         self._step(-len(self.document))
 
     def action_to_end(self) -> None:

@@ -51,5 +51,4 @@ class Waterfall(LineView):
         self.show(Lines(lines, states), keep_position=keep_position)
 
     def on_resize(self, event: events.Resize) -> None:
-        super().on_resize(event)
         self._draw(keep_position=True)

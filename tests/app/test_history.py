@@ -1,0 +1,187 @@
+"""The History place, on a real repository."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from textual.pilot import Pilot
+
+from klineage_tui.app import KlineageApp
+from klineage_tui.config import Config
+from klineage_tui.session import Session
+from klineage_tui.themes import load_themes
+from klineage_tui.widgets.diff_view import DiffView
+from klineage_tui.widgets.graph import LineageGraph
+from klineage_tui.widgets.lines import LineView
+from klineage_tui.widgets.pane import Pane
+from klineage_tui.widgets.source_view import SourceView
+from klineage_tui.widgets.title_row import TitleRow
+
+from . import a_lineage
+
+
+@asynccontextmanager
+async def history(
+    folder: Path, *, sealed: bool = True, timed: bool = True, size: tuple[int, int] = (150, 44)
+) -> AsyncIterator[Pilot[int]]:
+    """The app on a fresh workspace, at History, with everything read."""
+    a_lineage.make(folder / "ws", sealed=sealed, timed=timed).close()
+    session = Session(folder / "session.json", places={str((folder / "ws").resolve()): "history"})
+    app = KlineageApp(folder / "ws", "gemm", Config(), load_themes(), session)
+    async with app.run_test(size=size) as pilot:
+        await settle(pilot)
+        yield pilot
+
+
+async def settle(pilot: Pilot[int]) -> None:
+    for _ in range(4):
+        await pilot.pause()
+        await pilot.app.workers.wait_for_complete()
+    await pilot.pause()
+
+
+async def press(pilot: Pilot[int], *keys: str) -> None:
+    await pilot.press(*keys)
+    await settle(pilot)
+
+
+def shown(pilot: Pilot[int], view: str) -> list[str]:
+    """The text of every row of a view, drawn or not."""
+    document = pilot.app.screen.query_one(view, LineView).document
+    return [document.line(row).text for row in range(len(document))]
+
+
+def title(pilot: Pilot[int], pane: str) -> str:
+    return pilot.app.screen.query_one(pane, Pane).title_text
+
+
+def heading(pilot: Pilot[int]) -> str:
+    return pilot.app.screen.query_one("#heading", TitleRow).text
+
+
+async def test_a_sealed_lineage_is_stepped_through(tmp_path: Path) -> None:
+    async with history(tmp_path) as pilot:
+        graph = "\n".join(shown(pilot, "#graph"))
+        assert "K0 naive" in graph
+        assert "K4 expert" in graph
+        assert "x split_k FAIL" in graph
+        assert "18.4 ms" in graph
+
+        assert "K3 → K4  adds evict" in heading(pilot)
+        await press(pilot, "up")
+        assert "K2 → K3  adds l2_raster  1.26x faster" in heading(pilot)
+        assert "+3 -2" in title(pilot, "#code")
+        assert any("group * GROUP" in line for line in shown(pilot, "#diff"))
+        why = "\n".join(shown(pilot, "#why"))
+        assert "sealed by A. Curator" in why
+        assert "measured-gpu" in why
+        assert "1.6e-2" in why
+
+
+async def test_a_walk_is_stepped_through_and_counts_are_not_times(tmp_path: Path) -> None:
+    async with history(tmp_path, sealed=False, timed=False) as pilot:
+        graph = "\n".join(shown(pilot, "#graph"))
+        assert "0 expert" in graph
+        assert "4 here" in graph
+        assert "more work" in graph
+        assert " ms" not in graph
+        assert "█" not in graph
+        assert any("counts, not time" in line for line in shown(pilot, "#why"))
+        await press(pilot, "w")
+        assert "No state of this lineage was timed." in shown(pilot, "#waterfall")
+        assert "█" not in "".join(shown(pilot, "#waterfall"))
+        await press(pilot, "f")
+        assert "Not sealed yet" in [n.message for n in pilot.app._notifications][-1]
+
+
+async def test_any_two_states_are_compared(tmp_path: Path) -> None:
+    async with history(tmp_path) as pilot:
+        await press(pilot, "m", "home")
+        assert "K4 → K0" in heading(pilot)
+        rows = shown(pilot, "#diff")
+        assert any("autotune" in row for row in rows)
+        await press(pilot, "down", "down", "down")
+        assert "K4 → rejected" in heading(pilot)
+        await press(pilot, "end", "m", "home")
+        assert heading(pilot).endswith("K0")  # nothing before it, so it is shown whole
+        assert pilot.app.screen.query_one("#source", SourceView).display
+
+
+async def test_blame_names_the_optimization_of_each_line(tmp_path: Path) -> None:
+    async with history(tmp_path) as pilot:
+        await press(pilot, "b")
+        document = pilot.app.screen.query_one("#source", SourceView).document
+        labels = {
+            document.line(row).text.strip(): document.line(row).gutter[0][0].strip()
+            for row in range(len(document))
+        }
+        assert labels["group = pid // (GROUP * tl.cdiv(N, BLOCK))"] == "K3 l2_raster"
+        assert labels["for k in tl.range(0, K, BLOCK, num_stages=4):"] == "K2 pipeline"
+        assert labels["import triton"] == "base"
+        assert any("é 你好 ␛[31m" in line for line in labels)
+
+        row = next(r for r in range(len(document)) if "group = pid" in document.line(r).text)
+        view = pilot.app.screen.query_one("#source", SourceView)
+        view.focus()
+        view.move_to(row)
+        await press(pilot, "enter")
+        assert "adds l2_raster" in heading(pilot)
+
+
+async def test_blame_of_a_walk_that_is_not_sealed(tmp_path: Path) -> None:
+    async with history(tmp_path, sealed=False) as pilot:
+        await press(pilot, "b")
+        document = pilot.app.screen.query_one("#source", SourceView).document
+        row = next(r for r in range(len(document)) if "eviction_policy" in document.line(r).text)
+        assert document.line(row).gutter[0][0].strip() == "1 evict"
+
+
+async def test_layout_is_toggled_while_viewing(tmp_path: Path) -> None:
+    async with history(tmp_path, size=(190, 44)) as pilot:
+        view = pilot.app.screen.query_one("#diff", DiffView)
+        assert view.is_split
+        await press(pilot, "d", "d")
+        before = view.is_split
+        await press(pilot, "d")
+        assert view.is_split is not before
+
+
+async def test_plain_git_commands_work(tmp_path: Path) -> None:
+    import subprocess
+
+    async with history(tmp_path) as pilot:
+        await press(pilot, "c")
+        script = "set -e\n" + "\n".join(shown(pilot, "#commands"))
+        done = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        assert "Lineage-Action: evict" in done.stdout
+
+
+async def test_a_narrow_terminal_shows_code_or_reasons(tmp_path: Path) -> None:
+    async with history(tmp_path, size=(80, 24)) as pilot:
+        screen = pilot.app.screen
+        assert screen.query_one("#diff").size.height >= 8
+        assert not screen.query_one("#diff", DiffView).is_split
+        assert screen.query_one("#about").size.height == 0
+        await press(pilot, "tab", "tab")
+        assert screen.query_one("#about").size.height >= 8
+        assert screen.query_one("#why").has_focus
+        assert screen.query_one("#graph", LineageGraph).size.height >= 5
+
+
+async def test_undo_and_redo_from_history(tmp_path: Path) -> None:
+    async with history(tmp_path, sealed=False) as pilot:
+        await press(pilot, "u")
+        assert not any("4 here" in row for row in shown(pilot, "#graph"))
+        await press(pilot, "ctrl+r")
+        assert any("4 here" in row for row in shown(pilot, "#graph"))
+
+
+@pytest.mark.parametrize("size", [(40, 10), (100, 24)])
+async def test_odd_sizes_do_not_break_it(tmp_path: Path, size: tuple[int, int]) -> None:
+    async with history(tmp_path, size=size) as pilot:
+        await press(pilot, "up", "b", "w", "w", "tab")
+        assert heading(pilot)

@@ -1,0 +1,180 @@
+"""The views of lines: what reaches the terminal, where the cursor goes, and what a move costs."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from textual.app import App, ComposeResult
+from textual.pilot import Pilot
+
+from klineage_tui.text.diff import Op
+from klineage_tui.text.line import compose
+from klineage_tui.widgets.diff_view import DiffView
+from klineage_tui.widgets.lines import Lines, LineView
+from klineage_tui.widgets.source_view import SourceView
+
+HOSTILE = "x = '\x1b[31m\x9b2J\u202e'\t# tab\r\n" + "你" * 3 + "⚠\ufe0f\u200d\n" + "y" * 10_000 + "\nlast"
+
+
+class OneView(App[None]):
+    def __init__(self, view: LineView) -> None:
+        super().__init__()
+        self.view = view
+
+    def compose(self) -> ComposeResult:
+        yield self.view
+
+
+@asynccontextmanager
+async def showing(view: LineView, size: tuple[int, int] = (60, 12)) -> AsyncIterator[Pilot[Any]]:
+    async with OneView(view).run_test(size=size) as pilot:
+        view.focus()
+        await pilot.pause()
+        yield pilot
+
+
+def drawn(view: LineView) -> list[str]:
+    return [view.render_line(y).text for y in range(view.size.height)]
+
+
+def test_lines_know_their_cells() -> None:
+    lines = Lines([compose("你好", gutter=((" 1 ", ""),)), compose("abc")])
+    assert (lines.width, lines.gutter_width, len(lines)) == (4, 3, 2)
+
+
+async def test_hostile_source_is_seen_and_not_obeyed() -> None:
+    view = SourceView()
+    async with showing(view):
+        view.show_source(HOSTILE, "kernel.py")
+        for x in (0, 1, 9_990):
+            view.scroll_to(x=x, animate=False)
+            for text in drawn(view):
+                assert all(unicodedata.category(c) not in ("Cc", "Cf", "Cs") for c in text)
+        view.scroll_to(x=0, animate=False)
+        assert "␛[31m‹9b›2J‹202e›" in drawn(view)[0]
+        assert "␍" in drawn(view)[0]
+        assert "‹no newline›" in drawn(view)[3]
+        assert drawn(view)[2].endswith("›")
+
+
+@pytest.mark.parametrize("width", [7, 20, 61])
+async def test_every_row_fills_exactly_the_width(width: int) -> None:
+    view = DiffView(layout_mode="split")
+    async with showing(view, (width, 12)):
+        new = HOSTILE.replace("y" * 10_000, "z你" * 2_000)
+        ops = [Op("equal", 0, 2, 0, 2), Op("replace", 2, 3, 2, 3), Op("equal", 3, 4, 3, 4)]
+        view.show_diff(HOSTILE, new, ops, "kernel.py")
+        for x in (0, 1, 2, 33):
+            view.scroll_to(x=x, animate=False)
+            for y in range(view.size.height):
+                assert view.render_line(y).cell_length == view.size.width
+        view.toggle_layout()
+        for y in range(view.size.height):
+            assert view.render_line(y).cell_length == view.size.width
+
+
+async def test_the_cursor_rests_only_where_it_may() -> None:
+    view = LineView(Lines([compose(str(i)) for i in range(9)], frozenset({1, 4, 7})))
+    async with showing(view) as pilot:
+        rows = []
+        view.show(view.document)
+        for key in ("down", "down", "down", "up", "home", "end"):
+            await pilot.press(key)
+            rows.append(view.cursor_row)
+        assert rows == [4, 7, 7, 4, 1, 7]
+
+
+async def test_a_click_moves_the_cursor_and_a_double_click_opens() -> None:
+    opened: list[int] = []
+
+    class Listening(OneView):
+        def on_line_view_opened(self, message: LineView.Opened) -> None:
+            opened.append(message.row)
+
+    view = LineView(Lines([compose(str(i)) for i in range(9)]))
+    async with Listening(view).run_test(size=(40, 10)) as pilot:
+        await pilot.click(LineView, offset=(3, 5))
+        assert view.cursor_row == 5
+        assert opened == []
+        await pilot.double_click(LineView, offset=(3, 2))
+        assert opened == [2]
+
+
+async def test_a_cursor_move_needs_no_layout_and_draws_two_rows() -> None:
+    view = SourceView()
+    async with showing(view, (80, 30)) as pilot:
+        view.show_source("x = 1\n" * 5_000, "kernel.py")
+        await pilot.pause()
+        layouts: list[bool] = []
+        regions: list[Any] = []
+        refresh = view.refresh
+        view.refresh = lambda *r, **k: (
+            regions.extend(r),
+            layouts.append(k.get("layout", False)),
+            refresh(*r, **k),
+        )[2]  # type: ignore[method-assign, func-returns-value]
+        view.move_to(3)
+        await pilot.pause()
+        assert not any(layouts)
+        assert sum(region.height for region in regions) == 2
+
+
+async def test_an_empty_view_says_what_to_do() -> None:
+    view = LineView(placeholder="Press g to gate this proposal.")
+    async with showing(view, (20, 6)) as pilot:
+        assert "Press g to gate" in drawn(view)[0]
+        await pilot.press("down", "enter", "end")
+        assert view.cursor_row == 0
+
+
+async def test_changes_are_visited_and_folds_open() -> None:
+    old = [f"line {i}" for i in range(60)]
+    new = [*old[:10], "added", *old[10:50], *old[51:]]
+    ops = [
+        Op("equal", 0, 10, 0, 10),
+        Op("insert", 10, 10, 10, 11),
+        Op("equal", 10, 50, 11, 51),
+        Op("delete", 50, 51, 51, 51),
+        Op("equal", 51, 60, 51, 60),
+    ]
+    view = DiffView(layout_mode="unified")
+    async with showing(view, (60, 20)) as pilot:
+        view.show_diff("\n".join(old) + "\n", "\n".join(new) + "\n", ops, "kernel.py")
+        await pilot.pause()
+        assert view.line_numbers == (None, 11)
+        assert view.changed == (1, 1)
+        view.next_hunk()
+        assert view.line_numbers == (51, None)
+        view.previous_hunk()
+        assert view.line_numbers == (None, 11)
+        rows = len(view.document)
+        await pilot.press("home", "enter")
+        assert len(view.document) > rows
+        assert view.line_numbers[0] == 1
+        view.toggle_layout()
+        assert view.is_split
+        assert view.line_numbers[0] == 1
+
+
+async def test_an_unchanged_pair_and_an_empty_one_are_shown() -> None:
+    view = DiffView(placeholder="These two states are the same.")
+    async with showing(view) as pilot:
+        view.show_diff("", "", [], "kernel.py")
+        assert "the same" in drawn(view)[0]
+        view.show_diff("a\n", "a\n", [Op("equal", 0, 1, 0, 1)], "kernel.py")
+        await pilot.pause()
+        assert view.changed == (0, 0)
+        assert "a" in drawn(view)[0]
+        view.clear()
+        assert "the same" in drawn(view)[0]
+
+
+async def test_a_missing_newline_is_a_visible_difference() -> None:
+    view = DiffView(layout_mode="unified")
+    async with showing(view):
+        view.show_diff("a\n", "a", [Op("replace", 0, 1, 0, 1)], "kernel.py")
+        assert [text.rstrip() for text in drawn(view)[:2]] == ["▌1   - a", "   1 + a ‹no newline›"]
