@@ -20,7 +20,7 @@ def tensors(element, sequences, length, tokens, heads, dim):
 
 
 def inputs(rng, sequences, length, tokens, heads, dim):
-    """Lengths between 1 and `length`, drawn so that they sum to `tokens`; all equal when there is no choice."""
+    """Lengths from 1 to `length` that sum to `tokens`, drawn; all equal when there is no choice."""
     draws = rng.integers(0, 2**30, sequences).tolist()
     offsets = [0]
     for index, draw in enumerate(draws):
@@ -35,10 +35,11 @@ def inputs(rng, sequences, length, tokens, heads, dim):
     }
 
 
-def reference(xp, q, k, v, offsets, dim):
+def reference(xp, q, k, v, offsets, sequences, dim):
     edges = [int(edge) for edge in offsets.tolist()]
     parts = []
-    for begin, end in zip(edges, edges[1:]):
+    for sequence in range(sequences):
+        begin, end = edges[sequence], edges[sequence + 1]
         scores = xp.einsum("ihd,jhd->hij", q[begin:end], k[begin:end]) * dim**-0.5
         weights = xp.exp(scores - xp.amax(scores, axis=-1)[..., None])
         weights = weights / xp.sum(weights, axis=-1)[..., None]
@@ -47,7 +48,7 @@ def reference(xp, q, k, v, offsets, dim):
 
 
 def cost(itemsize, sequences, length, tokens, heads, dim):
-    # Sequences of equal length need the fewest operations, so this bounds every split of the tokens from below.
+    # Sequences of equal length need the fewest operations: a lower bound for every split of the tokens.
     return {
         "bytes": 4 * itemsize * tokens * heads * dim + 4 * (sequences + 1),
         "operations": 4 * heads * dim * tokens * tokens // sequences,

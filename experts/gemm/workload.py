@@ -30,7 +30,8 @@ def cost(itemsize, m, n, k):
 
 
 def tolerance(element, m, n, k):
-    # Rounding of a running fp32 sum grows with the square root of its length; the other types round once, at the end.
+    # The error of a running fp32 sum grows with the square root of its length,
+    # the other types round once, at the end.
     base = {"fp64": 1e-9, "fp32": 1e-5, "fp16": 2e-3, "bf16": 1.6e-2}[element]
     return min(1e-3, base * max(1.0, (k / 256) ** 0.5)) if element == "fp32" else base
 

@@ -1,0 +1,235 @@
+"""The shipped experts: their workloads say what they should, and their C kernels compute it."""
+
+from __future__ import annotations
+
+import ctypes
+import inspect
+import math
+import re
+import runpy
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+EXPERTS = Path(__file__).parents[2] / "experts"
+WORKLOADS = sorted(path.parent.name for path in EXPERTS.glob("*/workload.py"))
+C_KERNELS = sorted(path.parts[-3] for path in EXPERTS.glob("*/c/kernel.c"))
+NUMPY = {"fp64": np.float64, "fp32": np.float32, "fp16": np.float16, "int32": np.int32}
+FLAGS = ["-O3", "-march=native", "-std=gnu11", "-fno-math-errno", "-Wall", "-Wextra", "-Werror"]
+
+
+class NumpyRng:
+    """What `inputs` is promised, from one seed."""
+
+    def __init__(self, seed: int) -> None:
+        self.generator = np.random.default_rng(seed)
+
+    def normal(self, *shape: int) -> Any:
+        return self.generator.standard_normal(shape)
+
+    def uniform(self, *shape: int) -> Any:
+        return self.generator.random(shape)
+
+    def integers(self, low: int, high: int, *shape: int) -> Any:
+        return self.generator.integers(low, high, shape)
+
+    def array(self, values: list[Any]) -> Any:
+        return np.asarray(values)
+
+
+def load(name: str) -> dict[str, Any]:
+    return runpy.run_path(str(EXPERTS / name / "workload.py"))
+
+
+def checked_sizes(workload: dict[str, Any]) -> dict[str, dict[str, int]]:
+    sizes = {name: dims for name, dims in workload["SIZES"].items() if name != "paper"}
+    return {**sizes, "hidden": workload["HIDDEN"]}
+
+
+CASES = [(name, size) for name in WORKLOADS for size in checked_sizes(load(name))]
+
+
+def case(
+    workload: dict[str, Any], dims: dict[str, int], element: str = "fp32", seed: int = 0
+) -> dict[str, Any]:
+    """Every input in its declared type; floating ones hold values that the type can hold."""
+    declared = workload["tensors"](element, **dims)
+    drawn = workload["inputs"](NumpyRng(seed), **dims)
+    return {name: np.asarray(value).astype(NUMPY[declared[name][0]]) for name, value in drawn.items()}
+
+
+def evaluate(
+    workload: dict[str, Any], xp: Any, values: dict[str, Any], dims: dict[str, int]
+) -> dict[str, Any]:
+    offered = {"xp": xp, **dims, **workload.get("SCALARS", {}), **values}
+    wanted = inspect.signature(workload["reference"]).parameters
+    outputs: dict[str, Any] = workload["reference"](**{name: offered[name] for name in wanted})
+    return outputs
+
+
+def double(values: dict[str, Any]) -> dict[str, Any]:
+    return {name: v.astype(np.float64) if v.dtype.kind == "f" else v for name, v in values.items()}
+
+
+def plain_gemm(v: dict[str, Any], dims: dict[str, int]) -> dict[str, Any]:
+    return {"y": np.einsum("mk,nk->mn", v["x"], v["weight"])}
+
+
+def plain_fmha(v: dict[str, Any], dims: dict[str, int]) -> dict[str, Any]:
+    o = np.empty_like(v["q"])
+    for begin, end in zip(v["offsets"], v["offsets"][1:], strict=False):
+        for row in range(begin, end):
+            for head in range(dims["heads"]):
+                weights = np.exp(v["k"][begin:end, head] @ v["q"][row, head] / math.sqrt(dims["dim"]))
+                o[row, head] = weights @ v["v"][begin:end, head] / weights.sum()
+    return {"o": o}
+
+
+def plain_add_rmsnorm(v: dict[str, Any], dims: dict[str, int]) -> dict[str, Any]:
+    total = v["x"] + v["residual"]
+    rms = np.sqrt(np.linalg.norm(total, axis=1) ** 2 / dims["hidden"] + 1e-6)
+    return {"y": total / rms[:, None] * v["weight"], "residual_out": total}
+
+
+PLAIN = {"gemm": plain_gemm, "fmha": plain_fmha, "add_rmsnorm": plain_add_rmsnorm}
+
+
+@pytest.mark.parametrize(("name", "size"), CASES)
+def test_reference_agrees_with_a_plain_computation(name: str, size: str) -> None:
+    workload = load(name)
+    dims = checked_sizes(workload)[size]
+    values = double(case(workload, dims))
+    expected = PLAIN[name](values, dims)
+    got = evaluate(workload, np, values, dims)
+    declared = workload["tensors"]("fp32", **dims)
+    assert set(got) == set(workload["OUTPUTS"]) == set(expected)
+    for output, value in got.items():
+        assert value.shape == declared[output][1]
+        np.testing.assert_allclose(value, expected[output], rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.triton
+@pytest.mark.parametrize("name", WORKLOADS)
+def test_reference_is_the_same_in_numpy_and_torch(name: str) -> None:
+    torch = pytest.importorskip("torch")
+    workload = load(name)
+    dims = workload["SIZES"]["ragged"]
+    values = double(case(workload, dims))
+    in_numpy = evaluate(workload, np, values, dims)
+    in_torch = evaluate(workload, torch, {k: torch.from_numpy(v) for k, v in values.items()}, dims)
+    for output in workload["OUTPUTS"]:
+        np.testing.assert_allclose(in_torch[output].numpy(), in_numpy[output], rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", WORKLOADS)
+def test_declarations(name: str) -> None:
+    workload = load(name)
+    assert workload["__doc__"].strip()
+    assert {"small", "ragged", "paper"} <= set(workload["SIZES"])
+    for dims in [*workload["SIZES"].values(), workload["HIDDEN"]]:
+        assert workload["unsupported"](**dims) is None
+        tensors = workload["tensors"]("fp16", **dims)
+        assert list(tensors)[-len(workload["OUTPUTS"]) :] == list(workload["OUTPUTS"])
+        cost = workload["cost"](2, **dims)
+        assert cost["bytes"] >= 2 * sum(
+            math.prod(shape) for kind, shape in tensors.values() if kind == "fp16"
+        )
+        assert cost["operations"] > 0
+    small = case(workload, workload["SIZES"]["small"])
+    declared = workload["tensors"]("fp32", **workload["SIZES"]["small"])
+    assert set(small) == set(declared) - set(workload["OUTPUTS"])
+    assert all(value.shape == declared[key][1] for key, value in small.items())
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_fmha_offsets_split_the_tokens(seed: int) -> None:
+    workload = load("fmha")
+    for dims in workload["SIZES"].values():
+        if dims["tokens"] > 1024:
+            continue
+        lengths = np.diff(case(workload, dims, seed=seed)["offsets"])
+        assert lengths.sum() == dims["tokens"]
+        assert lengths.min() >= 1
+        assert lengths.max() <= dims["length"]
+
+
+def test_unsupported_names_the_constraint() -> None:
+    assert "power of two" in load("fmha")["unsupported"](sequences=1, length=8, tokens=8, heads=1, dim=48)
+    assert "9 tokens" in load("fmha")["unsupported"](sequences=1, length=8, tokens=9, heads=1, dim=64)
+    assert "2**31" in load("gemm")["unsupported"](m=2**20, n=1, k=2**12)
+    assert "65536" in load("add_rmsnorm")["unsupported"](rows=1, hidden=65537)
+
+
+@pytest.fixture(scope="module")
+def libraries(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    compiler = shutil.which("gcc")
+    if compiler is None:
+        pytest.skip("gcc is not installed")
+    folder = tmp_path_factory.mktemp("experts")
+    built = {}
+    for name in C_KERNELS:
+        built[name] = folder / f"{name}.so"
+        source = EXPERTS / name / "c" / "kernel.c"
+        subprocess.run(
+            [compiler, *FLAGS, "-fPIC", "-shared", source, "-o", built[name], "-lm"], check=True, timeout=60
+        )
+    return built
+
+
+def page_aligned(shape: tuple[int, ...]) -> Any:
+    """A float array of NaN that starts on a page, as the gate hands them out."""
+    raw = np.full(math.prod(shape) + 1024, np.nan, dtype=np.float32)
+    skip = (-raw.ctypes.data % 4096) // 4
+    return raw[skip : skip + math.prod(shape)].reshape(shape)
+
+
+def call(library: Path, name: str, values: dict[str, Any]) -> None:
+    """Calls the exported function with its parameters matched by name."""
+    source = (EXPERTS / name / "c" / "kernel.c").read_text()
+    signature = re.search(rf"^void {name}\((.*?)\)", source, re.DOTALL | re.MULTILINE)
+    assert signature is not None
+    arguments: list[Any] = []
+    for parameter in signature.group(1).split(","):
+        kind, value = parameter.strip(), values[re.split(r"[\s*]+", parameter.strip())[-1]]
+        if "*" in kind:
+            arguments.append(ctypes.c_void_p(value.ctypes.data))
+        else:
+            arguments.append(ctypes.c_int64(value) if "int64_t" in kind else ctypes.c_float(value))
+    function = getattr(ctypes.CDLL(str(library)), name)
+    function.restype = None
+    function(*arguments)
+
+
+@pytest.mark.parametrize(("name", "size"), [c for c in CASES if c[0] in C_KERNELS])
+def test_c_kernel_matches_the_reference(libraries: dict[str, Path], name: str, size: str) -> None:
+    workload = load(name)
+    dims = checked_sizes(workload)[size]
+    values = case(workload, dims)
+    buffers: dict[str, Any] = {}
+    for key, (_, shape) in workload["tensors"]("fp32", **dims).items():
+        buffers[key] = page_aligned(shape)
+        if key in values:
+            buffers[key][...] = values[key]
+    call(libraries[name], name, {**buffers, **dims, **workload.get("SCALARS", {})})
+    tolerance = workload["tolerance"]("fp32", **dims) if "tolerance" in workload else 1e-5
+    for output, expected in evaluate(workload, np, double(values), dims).items():
+        scale = np.sqrt(np.mean(expected**2)) + np.abs(expected)
+        assert np.max(np.abs(buffers[output] - expected) / scale) <= tolerance
+    for key, value in values.items():
+        assert np.array_equal(buffers[key], value), f"{key} was changed"
+
+
+@pytest.mark.parametrize("path", sorted(EXPERTS.rglob("*.*")), ids=lambda p: str(p.relative_to(EXPERTS)))
+def test_files_are_plain_text(path: Path) -> None:
+    if "__pycache__" in path.parts:
+        return
+    data = path.read_bytes()
+    assert data.isascii()
+    assert b"\r" not in data
+    assert b"\t" not in data
+    assert data.endswith(b"\n")
+    assert all(line == line.rstrip() for line in data.decode().split("\n"))
