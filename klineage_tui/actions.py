@@ -115,11 +115,11 @@ ACTIONS: tuple[Action, ...] = (
     _a("to-end", "End", "end", "view", "Last line", vim="end,G"),
     _a("next-hunk", "Next change", "}", "view", "Next changed block", vim="},J"),
     _a("previous-hunk", "Previous change", "{", "view", "Previous changed block", vim="{,K"),
-    _a("open", "Open", "enter", "view", "Open or select what the cursor is on"),
+    _a("open", "open", "enter", "lineages view", "Open or select what the cursor is on", 1),
     # The editor in the app
     _a("editor-done", "done", "ctrl+s", "editor", "Take these bytes as the proposal and go back", 1),
     _a("editor-leave", "leave", "escape", "editor", "Go back; the draft is kept and offered again", 2),
-    _a("editor-discard", "discard", "ctrl+d", "editor", "Throw the draft away, after a question", 3),
+    _a("editor-discard", "discard", "ctrl+g", "editor", "Throw the draft away, after a question", 3),
     # Questions
     _a("dialog-confirm", "confirm", "enter,y", "dialog", "Answer yes, or send what is typed", 1),
     _a("dialog-cancel", "cancel", "escape,n", "dialog", "Go back; nothing happens", 2),
@@ -171,7 +171,8 @@ def bindings_for(
             show=action.footer is not None,
             tooltip=action.description,
             id=action.id,
-            priority=action.id in ("next-pane", "previous-pane"),
+            # Before the focused widget: tab leaves no view, and the text area keeps no key of the editor.
+            priority=place == "editor" or action.id in ("next-pane", "previous-pane"),
         )
         for action in actions_of(place)
     ]

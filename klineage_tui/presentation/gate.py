@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 from klineage_tui.keys import shown_key
 from klineage_tui.text.columns import pad
+from klineage_tui.text.columns import width as cells
 from klineage_tui.text.line import Line, compose
 from klineage_tui.text.numbers import latency, ratio, seconds, three
 from klineage_tui.text.sanitize import sanitize, sanitize_lines
@@ -21,6 +22,7 @@ _NAMES = {"correctness": "correct"}
 _NAME_CELLS = 9
 _WORD_CELLS = 12
 _BAR_CELLS = 20
+_LOG_LINES = 12  # the first: a compiler's first error explains the others
 
 _ROLES = {
     "pass": "verdict-pass",
@@ -134,7 +136,7 @@ def _after(view: GateView, results: Mapping[str, StageResult], width: int) -> li
         lines += _wrapped(view.problem, width, "verdict-fail")
     deciding = next((s for s in results.values() if s.stage != "profile" and s.verdict != "pass"), None)
     if deciding is not None:
-        lines += _wrapped(deciding.summary, width)
+        lines += _unless_shown(deciding.summary, width)
         lines += _case_lines(deciding.case, width)
         lines += _log_lines(deciding.log)
     profile = results.get("profile")
@@ -149,19 +151,18 @@ def _after(view: GateView, results: Mapping[str, StageResult], width: int) -> li
 def _profile_lines(profile: StageResult, width: int) -> list[Line]:
     m = profile.measurement
     if m is None or m.baseline_ms is None:
-        return _wrapped(profile.summary, width)
+        return _unless_shown(profile.summary, width)
     return [_bar_line(m.candidate_ms, m.baseline_ms), compose((_conditions(m), "muted"))]
 
 
 def _bar_line(candidate_ms: float, baseline_ms: float) -> Line:
     """The two latencies as bars, on one scale."""
     longest = max(candidate_ms, baseline_ms)
-    cells = [
-        max(1, round(_BAR_CELLS * ms / longest)) if longest > 0 else 0 for ms in (candidate_ms, baseline_ms)
-    ]
-    return compose(
-        ("this ", "muted"), ("━" * cells[0], "accent"), ("   before ", "muted"), ("━" * cells[1], "lane")
+    this, before = (
+        "━" * (max(1, round(_BAR_CELLS * ms / longest)) if longest > 0 else 0)
+        for ms in (candidate_ms, baseline_ms)
     )
+    return compose(("this ", "muted"), (this, "accent"), ("   before ", "muted"), (before, "lane"))
 
 
 def _conditions(m: Measurement) -> str:
@@ -198,9 +199,15 @@ def _value(value: float | str) -> str:
 
 def _log_lines(log: str) -> list[Line]:
     lines = [line for line in sanitize_lines(log) if line.strip()]
-    shown = lines[-8:]
-    more = [compose((f"… {len(lines) - len(shown)} lines above", "muted"))] if len(lines) > len(shown) else []
-    return [*more, *(compose((line, "muted")) for line in shown)]
+    shown = lines[:_LOG_LINES]
+    more = [f"… {len(lines) - len(shown)} more lines"] if len(lines) > len(shown) else []
+    return [compose((line, "muted")) for line in (*shown, *more)]
+
+
+def _unless_shown(summary: str, width: int) -> list[Line]:
+    """A summary in full, where its stage row had no room for all of it."""
+    fits = cells(sanitize(summary)) <= width - _NAME_CELLS - _WORD_CELLS
+    return [] if fits else _wrapped(summary, width)
 
 
 def _wrapped(text: str, width: int, role: str = "") -> list[Line]:

@@ -10,11 +10,11 @@ from textual.app import ComposeResult
 from textual.document._document import Document
 from textual.screen import ModalScreen
 from textual.timer import Timer
-from textual.widgets import TextArea
 
 from klineage_tui.actions import bindings_for
 from klineage_tui.screens.dialog import Confirm
 from klineage_tui.widgets.action_bar import ActionBar
+from klineage_tui.widgets.code_area import CodeArea
 from klineage_tui.widgets.title_row import TitleRow
 from klineage_tui.widgets.too_small import TooSmall
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from klineage.walk import Walk
 
 _IDLE = 0.4  # seconds without a key after which the draft is saved
-_PLAIN_FROM = 500  # lines: colouring a longer text makes typing slow
 
 
 def why_not_here(source: bytes) -> str:
@@ -43,7 +42,7 @@ class EditScreen(ModalScreen[bytes | None]):
     DEFAULT_CSS = """
     EditScreen { background: $background; }
     EditScreen #edit-title { background: $surface; color: $foreground; }
-    EditScreen TextArea, EditScreen TextArea:focus { border: none; padding: 0; height: 1fr; }
+    EditScreen CodeArea { height: 1fr; }
     """
 
     def __init__(
@@ -60,17 +59,13 @@ class EditScreen(ModalScreen[bytes | None]):
         self._saved = source
 
     def compose(self) -> ComposeResult:
-        text = self._source.decode("utf-8")
         yield TitleRow(id="edit-title")
-        area = TextArea(text, show_line_numbers=True, tab_behavior="indent", soft_wrap=False)
-        if self._filename.endswith(".py") and text.count("\n") < _PLAIN_FROM:
-            area.language = "python"
-        yield area
+        yield CodeArea(self._source.decode("utf-8"), self._filename)
         yield ActionBar("editor", self._keys)
         yield TooSmall()
 
     def on_mount(self) -> None:
-        area = self.query_one(TextArea)
+        area = self.query_one(CodeArea)
         area.move_cursor((self._line - 1, 0), center=True)
         area.focus()
         self._say("not changed yet")
@@ -81,7 +76,7 @@ class EditScreen(ModalScreen[bytes | None]):
 
     @property
     def _bytes(self) -> bytes:
-        return self.query_one(TextArea).text.encode("utf-8")
+        return self.query_one(CodeArea).text.encode("utf-8")
 
     def on_text_area_changed(self) -> None:
         if self._bytes == self._saved:

@@ -94,6 +94,7 @@ class InducePanes(Place):
         self.query_one(TabRow).choose(index)
         view = ("#diff", "#kernel-view", "#lineage-view")[index]
         self.query_one(view).focus()
+        self.call_after_refresh(self._mark_touched)  # a hidden view cannot scroll
 
     def on_tab_row_chosen(self, message: TabRow.Chosen) -> None:
         self.choose_tab(message.index)

@@ -57,6 +57,11 @@ class LineagesScreen(Place):
         if walk is not None and walk.id in self._ids:
             view.move_to(self._ids.index(walk.id), tell=False)
 
-    def on_line_view_opened(self, message: LineView.Opened) -> None:
-        if message.row < len(self._ids):
-            self._app.open_lineage(self._ids[message.row])
+    def why_not(self, action: str) -> str:
+        return "" if self._ids else "there is no lineage yet"
+
+    def do_open(self) -> None:
+        self._app.open_lineage(self._ids[self.query_one("#lineages", LineView).cursor_row])
+
+    def on_line_view_opened(self) -> None:
+        self.do_open()
