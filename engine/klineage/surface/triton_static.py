@@ -38,21 +38,26 @@ def check(kernel: Kernel, workload: WorkloadNames) -> list[Problem]:
     tree = _parse(kernel.source)
     if isinstance(tree, Problem):
         return [tree]
+    try:
+        return sorted(_problems(tree, kernel, workload), key=lambda p: p.line)
+    except RecursionError:
+        return [Problem("syntax", "an expression is nested too deeply to be read")]
+
+
+def _problems(tree: ast.Module, kernel: Kernel, workload: WorkloadNames) -> Iterator[Problem]:
     jitted = jit_functions(tree)
-    found: list[Problem] = []
     if not jitted:
         message = f"{kernel.filename} has no @triton.jit function: there is no kernel text to walk"
-        found.append(Problem("no_kernel", message))
+        yield Problem("no_kernel", message)
     hosts = {f.name: f for f in tree.body if isinstance(f, Function) and f.name not in jitted}
     entry = hosts.get(kernel.entry)
     if entry is None:
-        found.append(_no_entry(kernel, jitted, hosts))
+        yield _no_entry(kernel, jitted, hosts)
     else:
-        found += _check_entry(entry, workload)
+        yield from _check_entry(entry, workload)
     buffers = tensor_names(workload)
     for line, reason, message in triton_host_policy.violations(tree, kernel.entry, jitted, buffers):
-        found.append(Problem(reason, message, line))
-    return sorted(found, key=lambda p: p.line)
+        yield Problem(reason, message, line)
 
 
 def _parse(source: bytes) -> ast.Module | Problem:
