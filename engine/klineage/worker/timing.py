@@ -108,8 +108,12 @@ def calibrate(call: Call, plan: Plan, clock: Clock) -> int:
         )
 
 
-def paired(candidate: Call, baseline: Call, plan: Plan, clock: Clock) -> dict[str, Any]:
-    """Measure both, interleaved, with A/A rounds between. Returns lists of milliseconds, one a round."""
+def paired(candidate: Call, baseline: Call, twin: Call, plan: Plan, clock: Clock) -> dict[str, Any]:
+    """Measure both, interleaved, with A/A rounds between. Returns lists of milliseconds, one a round.
+
+    ``twin`` is a second copy of the baseline: what differs between the two is the noise of the session,
+    the luck of where code was placed included.
+    """
     many_c, many_b = calibrate(candidate, plan, clock), calibrate(baseline, plan, clock)
     times_c: list[float] = []
     times_b: list[float] = []
@@ -122,7 +126,7 @@ def paired(candidate: Call, baseline: Call, plan: Plan, clock: Clock) -> dict[st
         times_b.append(min(b1, b2))
         # Every second round, and every round where the baseline costs little beside the candidate.
         if len(times_c) % 2 or times_b[-1] * many_b < 0.5 * times_c[-1] * many_c:
-            a1, x1, x2, a2 = (sample(baseline, many_b, clock) for _ in range(4))
+            a1, x1, x2, a2 = (sample(call, many_b, clock) for call in (baseline, twin, twin, baseline))
             same[0].append(min(a1, a2))
             same[1].append(min(x1, x2))
         if _enough(times_c, times_b, time.perf_counter() - begin, plan):

@@ -1,0 +1,254 @@
+"""Around the stages: cancelling, caching, workers that die, tools that are missing, and nothing left behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from klineage.executor import Cancelled, LocalExecutor
+from klineage.gate import GateEvent, GateRequest, Policy, Report, Verdict, capabilities, gate
+from klineage.gate import cache as gate_cache
+from klineage.kernel import Kernel
+from klineage.workload import Workload
+
+Gate = Callable[..., Report]
+MakeC = Callable[..., Kernel]
+SPIN = "volatile int go = 1; while (go) { }"
+
+
+def children(pid: int) -> set[int]:
+    """Every living descendant of a process."""
+    found: set[int] = set()
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                state, parent = (entry / "stat").read_text().rpartition(")")[2].split()[:2]
+            except (FileNotFoundError, ProcessLookupError):
+                continue
+            if int(parent) == pid and state != "Z":
+                found |= {int(entry.name)} | children(int(entry.name))
+    return found
+
+
+def wait_until(condition: Callable[[], bool], seconds: float = 5.0) -> bool:
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if condition():
+            return True
+        time.sleep(0.01)
+    return condition()
+
+
+def test_cancel_ends_a_spinning_kernel(executor: LocalExecutor, rows: Workload, c: MakeC) -> None:
+    cancel = threading.Event()
+    pressed: list[float] = []
+
+    def on_event(event: GateEvent) -> None:
+        if event.stage == "correctness" and "seed" in event.detail and not pressed:
+            pressed.append(time.monotonic())
+            cancel.set()
+
+    report = gate(GateRequest(c(SPIN), rows, "cpu"), on_event, cancel, fresh=True, executor=executor)
+    taken = time.monotonic() - pressed[0]
+    result = report.stage("correctness")
+    assert result is not None
+    assert (result.verdict, result.reason) == (Verdict.SKIPPED, "cancelled")
+    assert report.verdict is Verdict.SKIPPED
+    assert taken < 2.0  # 0.1 s on a machine of one's own
+    assert all(not children(pid) for pid in executor.pids())
+
+
+def test_a_gate_cancelled_before_it_starts_runs_nothing(rows: Workload, c: MakeC, cache_home: Path) -> None:
+    cancel = threading.Event()
+    cancel.set()
+    workers = LocalExecutor()
+    report = gate(GateRequest(c(), rows, "cpu"), None, cancel, fresh=True, executor=workers)
+    assert report.verdict is Verdict.SKIPPED
+    assert workers.pids() == ()
+
+
+class NoWorkers(LocalExecutor):
+    def submit(self, *_: object, **__: object) -> dict[str, object]:  # type: ignore[override]
+        raise AssertionError("a cached gate needs no worker")
+
+
+def test_a_result_is_found_again(executor: LocalExecutor, rows: Workload, c: MakeC) -> None:
+    request = GateRequest(c("/* cached */"), rows, "cpu")
+    first = gate(request, executor=executor)
+    events: list[GateEvent] = []
+    assert gate(request, events.append, executor=NoWorkers()) == first
+    assert [e.stage for e in events] == ["static", "compile", "correctness", "profile"]
+    again = gate(request, executor=executor, fresh=True)
+    assert again.seeds != first.seeds
+    assert gate(request, executor=NoWorkers()) == again
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda r, c: GateRequest(c("/* cachee */"), r.workload, r.platform),
+        lambda r, c: GateRequest(r.kernel, r.workload, "cpu-x86-64-v2"),
+        lambda r, c: GateRequest(r.kernel, r.workload, r.platform, baseline=c()),
+        lambda r, c: GateRequest(r.kernel, r.workload, r.platform, seeds=(1, 2, 3)),
+    ],
+)
+def test_a_result_belongs_to_all_that_it_depends_on(
+    change: Callable[..., GateRequest], rows: Workload, c: MakeC
+) -> None:
+    request = GateRequest(c("/* cached */"), rows, "cpu")
+    assert gate_cache.key(change(request, c), "1") != gate_cache.key(request, "1")
+    assert gate_cache.key(request, "2") != gate_cache.key(request, "1")
+
+
+@pytest.mark.parametrize("damage", [b"", b"{", b"\xff\xfe", b'{"kernel": 1}', b"null"])
+def test_a_damaged_entry_is_a_miss_and_is_written_again(
+    damage: bytes, executor: LocalExecutor, rows: Workload, c: MakeC
+) -> None:
+    request = GateRequest(c("/* damaged */"), rows, "cpu")
+    gate(request, executor=executor)
+    name = gate_cache.key(request, "1")
+    path = gate_cache.folder() / "reports" / name[:2] / f"{name}.json"
+    path.write_bytes(damage)
+    assert gate(request, executor=executor).verdict is Verdict.PASS
+    assert gate_cache.load_report(name) is not None
+
+
+def test_a_damaged_library_is_built_again(judge: Gate, c: MakeC, cache_home: Path) -> None:
+    kernel = c("/* library */")
+    before = set(cache_home.rglob("kernel.so"))
+    judge(kernel)
+    (library,) = set(cache_home.rglob("kernel.so")) - before
+    library.write_bytes(library.read_bytes()[:100])
+    report = judge(kernel)
+    assert report.verdict is Verdict.PASS, report.why
+    assert library.stat().st_size > 1000
+
+
+def test_a_timeout_is_not_remembered(executor: LocalExecutor, rows: Workload, c: MakeC) -> None:
+    request = GateRequest(c(SPIN), rows, "cpu")
+    policy = Policy(run_seconds=0.3)
+    assert gate(request, executor=executor, policy=policy).verdict is Verdict.TIMEOUT
+    assert gate_cache.load_report(gate_cache.key(request, policy.name)) is None
+
+
+def test_an_unwritable_cache_only_costs_time(
+    executor: LocalExecutor, rows: Workload, c: MakeC, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("not a folder")
+    real = gate_cache.folder()
+    monkeypatch.setattr(gate_cache, "folder", lambda: blocked)
+    monkeypatch.setattr("klineage.gate.native.folder", lambda: real)
+    assert gate(GateRequest(c(), rows, "cpu"), executor=executor).verdict is Verdict.PASS
+
+
+def test_seeds_replay_a_failure(executor: LocalExecutor, rows: Workload, c: MakeC) -> None:
+    kernel = c("if (columns == 13) { alpha = 1.25f; }")
+    first = gate(GateRequest(kernel, rows, "cpu"), executor=executor, fresh=True)
+    again = gate(GateRequest(kernel, rows, "cpu", seeds=first.seeds), executor=executor, fresh=True)
+    assert again.seeds == first.seeds
+    assert again.stage("correctness").case == first.stage("correctness").case  # type: ignore[union-attr]
+
+
+def test_a_missing_compiler_says_how_to_get_one(rows: Workload, c: MakeC, cache_home: Path) -> None:
+    workers = LocalExecutor(
+        {"PATH": "", "XDG_CACHE_HOME": str(cache_home), "PYTHONPATH": os.environ.get("PYTHONPATH", "")}
+    )
+    try:
+        report = gate(GateRequest(c("/* none */"), rows, "cpu"), executor=workers, fresh=True)
+    finally:
+        workers.close()
+    result = report.stage("compile")
+    assert result is not None
+    assert (result.verdict, result.reason) == (Verdict.ERROR, "no_compiler")
+    assert "install" in result.summary
+
+
+def test_a_worker_that_dies_costs_one_gate(rows: Workload, c: MakeC, cache_home: Path) -> None:
+    workers = LocalExecutor()
+    try:
+        policy = Policy(run_seconds=20)
+        answers: list[Report] = []
+        job = threading.Thread(
+            target=lambda: answers.append(
+                gate(GateRequest(c(SPIN), rows, "cpu"), fresh=True, executor=workers, policy=policy)
+            )
+        )
+        job.start()
+        assert wait_until(lambda: any(len(children(pid)) >= 2 for pid in workers.pids()), 20)
+        (parent,) = workers.pids()
+        orphans = children(parent)
+        os.kill(parent, signal.SIGKILL)
+        job.join(20)
+        assert answers[0].verdict is Verdict.ERROR
+        assert "worker" in answers[0].why
+        assert wait_until(lambda: not any(Path(f"/proc/{pid}/exe").exists() for pid in orphans))
+        assert gate(GateRequest(c(), rows, "cpu"), fresh=True, executor=workers).verdict is Verdict.PASS
+    finally:
+        workers.close()
+
+
+APP = """
+import sys, threading
+from pathlib import Path
+from klineage.gate import GateRequest, gate
+from klineage.kernel import Kernel
+from klineage.workload import load
+source = Path(sys.argv[2]).read_bytes()
+def say(event):
+    if "seed" in event.detail:
+        print("running", flush=True)
+gate(GateRequest(Kernel("c", "kernel.c", "rows_kernel", source), load(sys.argv[1]), "cpu"), say, fresh=True)
+"""
+
+
+def test_an_app_that_is_killed_leaves_nothing(c: MakeC, tmp_path: Path, cache_home: Path) -> None:
+    kernel = tmp_path / "kernel.c"
+    kernel.write_bytes(c(SPIN).source)
+    command = [sys.executable, "-c", APP, str(Path(__file__).parent), str(kernel)]
+    app = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    assert app.stdout is not None
+    assert app.stdout.readline() == "running\n"
+    family = children(app.pid)
+    assert len(family) >= 2
+    app.kill()
+    app.wait()
+    app.stdout.close()
+    assert wait_until(lambda: not any(Path(f"/proc/{pid}/exe").exists() for pid in family))
+
+
+def test_workers_see_no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "secret")
+    workers = LocalExecutor()
+    try:
+        assert workers.versions("native")
+        (pid,) = workers.pids()
+        assert b"secret" not in Path(f"/proc/{pid}/environ").read_bytes()
+    finally:
+        workers.close()
+    assert wait_until(lambda: not Path(f"/proc/{pid}").exists())
+
+
+def test_waiting_for_a_busy_worker_can_be_cancelled(executor: LocalExecutor) -> None:
+    cancel = threading.Event()
+    lock = executor._lock("native")
+    with lock:
+        threading.Timer(0.1, cancel.set).start()
+        with pytest.raises(Cancelled):
+            executor.versions("native", cancel)
+
+
+def test_capabilities_say_what_holds(executor: LocalExecutor) -> None:
+    rows = {row.name: row for row in capabilities(executor)}
+    assert rows["C compiler"].ok
+    assert {"torch", "triton", "GPU"} <= set(rows)
+    assert all(row.ok or row.remedy for row in rows.values())
+    assert any(name.startswith("safety: ") for name in rows)
