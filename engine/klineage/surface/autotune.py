@@ -35,7 +35,8 @@ def arguments(unit: Unit, node: Node) -> dict[str, Node]:
 
 
 def configurations(unit: Unit, function: Function) -> tuple[Config, ...]:
-    """Every configuration written out as literals, in order; empty when they are computed or there are none."""
+    """Every configuration written out as literals, in order; empty when they are computed or there are
+    none."""
     node = decorator(unit, function)
     if node is None:
         return ()

@@ -89,7 +89,8 @@ class Unit:
 
     @cached_property
     def loci(self) -> dict[str, Node]:
-        """Every named place: functions, their loops (``/for[k]``) and their launches (``/launch[kernel]``)."""
+        """Every named place: functions, their loops (``/for[k]``) and their launches
+        (``/launch[kernel]``)."""
         places: dict[str, Node] = {}
         for function in self.functions:
             places[function.locus] = function.node
@@ -111,7 +112,8 @@ class Unit:
 
     @cached_property
     def array_alignments(self) -> tuple[tuple[int, int], ...]:
-        """C: the spans of ``__attribute__((aligned(n)))`` after an array's ``]``; they are not in the tree."""
+        """C: the spans of ``__attribute__((aligned(n)))`` after an array's ``]``; they are not in the
+        tree."""
         return self._outside_comments(_ARRAY_ALIGNMENT)
 
     def _outside_comments(self, pattern: re.Pattern[bytes]) -> tuple[tuple[int, int], ...]:
@@ -134,7 +136,8 @@ class Unit:
         return tuple(sorted(bad))
 
     def newline(self, offset: int) -> bytes:
-        """The line ending in use around ``offset``: of its own line, else of the line before, else ``\\n``."""
+        """The line ending in use around ``offset``: of its own line, else of the line before, else
+        ``\\n``."""
         after = _LINE_END.search(self.source, offset)
         if after:
             return after.group()
@@ -167,7 +170,8 @@ class Unit:
         return not before.strip(b" \t\xef\xbb\xbf") and re.fullmatch(comment, after) is not None
 
     def lines_of(self, node: Node) -> tuple[int, int]:
-        """The span of the node's whole lines, endings included, when it stands alone on them, else the node's."""
+        """The span of the node's whole lines, endings included, when it stands alone on them, else the
+        node's."""
         if not self.alone(node.start_byte, node.end_byte):
             return node.start_byte, node.end_byte
         return self.line_start(node.start_byte), self.line_end(node.end_byte)
@@ -240,7 +244,9 @@ def _python_functions(unit: Unit) -> Iterator[Function]:
         name_node, body = node.child_by_field_name("name"), node.child_by_field_name("body")
         if name_node is None or body is None:
             continue
-        outer = node.parent if node.parent is not None and node.parent.type == "decorated_definition" else node
+        outer = (
+            node.parent if node.parent is not None and node.parent.type == "decorated_definition" else node
+        )
         decorators = tuple(unit.text(d) for d in outer.children if d.type == "decorator")
         name = unit.text(name_node)
         jit = any(re.match(r"@\s*(triton\.)?jit\b", d) for d in decorators)

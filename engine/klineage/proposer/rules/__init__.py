@@ -1,13 +1,17 @@
-"""Rules: structural rewrites that need no model. Each sees one mechanism, takes it out, and can put it back."""
+"""Rules: structural rewrites that need no model. Each sees one mechanism, takes it out, and can put it
+back."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 from klineage.kernel import Feature, Kernel, Surface
 from klineage.proposer.candidate import Candidate
 from klineage.proposer.rules.c import C_RULES
+from klineage.proposer.rules.comments import lost_comments, restore_comments, without_comments
 from klineage.proposer.rules.rule import NotApplicable, Rewrite, Rule, Site
 from klineage.proposer.rules.triton import TRITON_RULES
-from klineage.surface.tree import apply_edits, parse
+from klineage.surface.tree import apply_edits, parse, parse_kernel
 
 __all__ = ["RULES", "NotApplicable", "Rule", "derive", "features", "propose"]
 
@@ -42,7 +46,7 @@ def propose(kernel: Kernel) -> list[Candidate]:
 
 
 def derive(action: str, simpler: Kernel, locus: str, settings: dict[str, str]) -> bytes:
-    """The forward edit: the source of ``simpler`` with a mechanism added, from its place and its numbers alone.
+    """The forward edit: ``simpler`` with a mechanism added, from its place and its numbers alone.
 
     ``action`` is a rule's name, or a word of the vocabulary (then the first rule of that action that
     applies is taken). Raises NotApplicable with the reason.
@@ -52,9 +56,11 @@ def derive(action: str, simpler: Kernel, locus: str, settings: dict[str, str]) -
     reason = f"no rule adds {action!r} to a {simpler.surface} kernel"
     for rule in rules:
         try:
-            return apply_edits(simpler.source, rule.apply(simpler, locus, settings))
+            source = apply_edits(simpler.source, rule.apply(simpler, locus, without_comments(settings)))
         except NotApplicable as error:
             reason = error.reason
+            continue
+        return restore_comments(parse(simpler.surface, simpler.filename, source), settings)
     raise NotApplicable(reason)
 
 
@@ -71,7 +77,7 @@ def _blocked(rule: Rule, site: Site, present: list[Feature]) -> bool:
 
 
 def _candidate(kernel: Kernel, rule: Rule, site: Site, rewrite: Rewrite) -> Candidate:
-    return Candidate(
+    candidate = Candidate(
         action=rule.action,
         locus=site.locus,
         title=rule.title,
@@ -83,6 +89,19 @@ def _candidate(kernel: Kernel, rule: Rule, site: Site, rewrite: Rewrite) -> Cand
         config=rewrite.config,
         proposer=f"rules:{rule.name}",
     )
+    lost = lost_comments(parse_kernel(kernel), rewrite.edits)
+    return _with_comments(kernel, candidate, lost) if lost else candidate
+
+
+def _with_comments(kernel: Kernel, candidate: Candidate, lost: dict[str, str]) -> Candidate:
+    """The candidate with the lost comments among its settings, if they let the forward edit restore
+    every byte."""
+    settings = candidate.settings | lost
+    try:
+        derived = derive(candidate.proposer, after(kernel, candidate), candidate.locus, settings)
+    except NotApplicable:
+        return candidate  # the forward edit fails with or without them, and says so when it is asked for
+    return replace(candidate, settings=settings) if derived == kernel.source else candidate
 
 
 def _sound(kernel: Kernel, candidate: Candidate, present: list[Feature]) -> bool:
@@ -91,6 +110,8 @@ def _sound(kernel: Kernel, candidate: Candidate, present: list[Feature]) -> bool
         return False
     before, now = (parse(k.surface, k.filename, k.source).broken_lines() for k in (kernel, result))
     remaining = features(result)
-    return len(now) <= len(before) and set(present) - set(remaining) == set(candidate.removes) and (
-        set(remaining) <= set(present)
+    return (
+        len(now) <= len(before)
+        and set(present) - set(remaining) == set(candidate.removes)
+        and (set(remaining) <= set(present))
     )

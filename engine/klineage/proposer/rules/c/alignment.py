@@ -33,7 +33,9 @@ def detect(kernel: Kernel) -> tuple[Site, ...]:
         name = _array(unit, start)
         if name is not None:
             text = unit.source[start:end].decode("utf-8", "surrogateescape")
-            settings[f"{_function(unit, start)}{name}[]"] = re.sub(r".*\(\((.*)\)\)$", r"\1", text, flags=re.DOTALL)
+            settings[f"{_function(unit, start)}{name}[]"] = re.sub(
+                r".*\(\((.*)\)\)$", r"\1", text, flags=re.DOTALL
+            )
     if not settings or not any(f.exported for f in unit.functions):
         return ()
     locus = home(unit)
@@ -70,7 +72,9 @@ def _function(unit: Unit, offset: int) -> str:
 def _array(unit: Unit, end: int) -> str | None:
     """The name of the array whose declarator ends at ``end``."""
     node = unit.root.descendant_for_byte_range(max(end - 1, 0), end)
-    outer = next((n for n in ancestors(node) if n.type == "array_declarator"), None) if node is not None else None
+    outer = (
+        next((n for n in ancestors(node) if n.type == "array_declarator"), None) if node is not None else None
+    )
     name = next((n for n in walk(outer) if n.type == "identifier"), None) if outer is not None else None
     return unit.text(name) if name is not None else None
 
@@ -78,7 +82,9 @@ def _array(unit: Unit, end: int) -> str | None:
 def remove(kernel: Kernel, site: Site) -> Rewrite:
     unit = parse_kernel(kernel)
     if _needs_alignment(unit):
-        raise NotApplicable("vectors that are not declared unaligned are loaded from what would lose its alignment")
+        raise NotApplicable(
+            "vectors that are not declared unaligned are loaded from what would lose its alignment"
+        )
     edits = [Edit(start, end) for start, end in unit.array_alignments]
     gone = []
     for call in _promises(unit):
@@ -120,8 +126,6 @@ def apply(kernel: Kernel, locus: str, settings: Mapping[str, str]) -> tuple[Edit
     edits: list[Edit] = []
     again: dict[str, list[str]] = {}
     for key, value in settings.items():
-        if key.startswith("comment."):
-            continue
         name = key.rpartition(".")[2]
         function = key.rpartition(".")[0]
         if value.startswith(_AGAIN):
@@ -149,7 +153,9 @@ def apply(kernel: Kernel, locus: str, settings: Mapping[str, str]) -> tuple[Edit
 def _declared_array(unit: Unit, function: str, name: str) -> int:
     """The offset just after an array's declarator, where its attribute belongs."""
     for node in walk(unit.root):
-        if node.type != "array_declarator" or f"{function}." * bool(function) != _function(unit, node.start_byte):
+        if node.type != "array_declarator" or f"{function}." * bool(function) != _function(
+            unit, node.start_byte
+        ):
             continue
         outer = node.parent is None or node.parent.type != "array_declarator"
         first = next((n for n in walk(node) if n.type == "identifier"), None)
@@ -174,8 +180,8 @@ ALIGNMENT = Rule(
     action="alignment",
     surface="c",
     title="Drop alignment promises",
-    rationale="The compiler is told how pointers and arrays are aligned, so that it may use aligned accesses; without "
-    "that it must assume the least.",
+    rationale="The compiler is told how pointers and arrays are aligned, so that it may use aligned "
+    "accesses; without that it must assume the least.",
     preconditions=(
         "Storage: the buffers really are aligned as promised, or aligned accesses fault.",
         "Layout: every row starts at an aligned address where the promise is made for rows.",

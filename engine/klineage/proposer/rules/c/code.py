@@ -16,7 +16,8 @@ _COMMENT = re.compile(rb"/\*.*?\*/|//[^\r\n]*", re.DOTALL)
 
 @dataclass(frozen=True)
 class LoopPragma:
-    """A pragma on a loop. ``place`` is the loop's locus without the file, ``words`` what follows ``pragma``."""
+    """A pragma on a loop. ``place`` is the loop's locus without the file, ``words`` what follows
+    ``pragma``."""
 
     start: int
     end: int
@@ -50,7 +51,9 @@ def loop_pragmas(unit: Unit, pattern: str) -> list[LoopPragma] | None:
     starts = {node.start_byte: locus for locus, node in unit.loci.items() if node.type == "for_statement"}
     found = []
     for start, end in unit.loop_pragmas:
-        words = re.sub(r"^\s*#\s*pragma\s+", "", unit.source[start:end].decode("utf-8", "surrogateescape")).strip()
+        words = re.sub(
+            r"^\s*#\s*pragma\s+", "", unit.source[start:end].decode("utf-8", "surrogateescape")
+        ).strip()
         if not re.match(pattern, words):
             continue
         blank = re.compile(rb"(?:\s|/\*.*?\*/|//[^\r\n]*)*", re.DOTALL).match(text, end)
@@ -137,13 +140,14 @@ def dead_items(unit: Unit, edits: Iterable[Edit]) -> list[Edit]:
         name = node.child_by_field_name("declarator") if node.type == "type_definition" else None
         if name is not None:
             items[unit.text(name)] = node
-    made, gone = list(edits), []
+    made = list(edits)
+    gone: list[Edit] = []
     while True:
         left = apply_edits(unit.source, merged(made))
-        name = next((n for n in items if code_words(unit.source, n) > 1 and code_words(left, n) == 1), None)
-        if name is None:
+        dead = next((n for n in items if code_words(unit.source, n) > 1 and code_words(left, n) == 1), None)
+        if dead is None:
             return gone
-        gone.append(deleted_item(unit, items.pop(name)))
+        gone.append(deleted_item(unit, items.pop(dead)))
         made.append(gone[-1])
 
 
@@ -174,7 +178,11 @@ def dead_macros(unit: Unit, edits: Iterable[Edit]) -> dict[str, Node]:
     while True:  # a macro may be used only by another that is dead itself
         for name, node in defines(unit).items():
             dead_uses = sum(len(re.findall(rf"\b{name}\b", macro_text(unit, d))) for d in gone.values())
-            if name not in gone and code_words(unit.source, name) > 1 and code_words(made, name) - dead_uses == 1:
+            if (
+                name not in gone
+                and code_words(unit.source, name) > 1
+                and code_words(made, name) - dead_uses == 1
+            ):
                 gone[name] = node
                 break
         else:
@@ -204,7 +212,9 @@ def macros_added(unit: Unit, values: Mapping[str, str]) -> list[Edit]:
         if name in known:
             raise NotApplicable(f"{name} is already defined")
         spoken = [n for other, n in known.items() if re.search(rf"\b{other}\b", value)]
-        anchor = max(spoken or list(known.values()) or _includes(unit), key=lambda n: n.start_byte, default=None)
+        anchor = max(
+            spoken or list(known.values()) or _includes(unit), key=lambda n: n.start_byte, default=None
+        )
         at = unit.line_end(anchor.start_byte) if anchor is not None else 0
         line = f"#define {name} {value}".encode("utf-8", "surrogateescape") + unit.newline(max(at - 1, 0))
         edits[at] = edits.get(at, b"") + line
@@ -221,7 +231,7 @@ def declarators(function: Function, unit: Unit) -> Iterator[tuple[str, Node]]:
         if node.type not in ("parameter_declaration", "declaration"):
             continue
         for child in node.children_by_field_name("declarator"):
-            name = child
+            name: Node | None = child
             while name is not None and name.type != "identifier":
                 inner = name.child_by_field_name("declarator")
                 if inner is None:

@@ -118,7 +118,12 @@ def _sum_of_product(unit: Unit, node: Node | None) -> tuple[tuple[str, str], str
     """((a, b), c) of ``a * b + c``."""
     left = node.child_by_field_name("left") if node is not None else None
     right = node.child_by_field_name("right") if node is not None else None
-    if left is None or right is None or left.type != "binary_expression" or b"*" not in [c.text for c in left.children]:
+    if (
+        left is None
+        or right is None
+        or left.type != "binary_expression"
+        or b"*" not in [c.text for c in left.children]
+    ):
         return None
     factors = left.child_by_field_name("left"), left.child_by_field_name("right")
     if factors[0] is None or factors[1] is None:
@@ -202,7 +207,9 @@ def _value(unit: Unit, text: str) -> int | None:
         word = factor.strip()
         if word.isdigit():
             product *= int(word)
-        elif "/" in word and all(part.strip() in macros or part.strip().isdigit() for part in word.split("/")):
+        elif "/" in word and all(
+            part.strip() in macros or part.strip().isdigit() for part in word.split("/")
+        ):
             whole, divisor = (_value(unit, part.strip()) for part in word.split("/", 1))
             if not whole or not divisor or whole % divisor:
                 return None
@@ -227,7 +234,11 @@ def _direct(unit: Unit, panel: _Panel, packer: Function) -> list[Edit]:
         if any(o.start_byte <= node.start_byte < o.end_byte for o in inside):
             continue
         whole = node.parent
-        offset = whole.child_by_field_name("right") if whole is not None and whole.type == "binary_expression" else None
+        offset = (
+            whole.child_by_field_name("right")
+            if whole is not None and whole.type == "binary_expression"
+            else None
+        )
         if whole is None or offset is None or whole.child_by_field_name("left") != node:
             raise NotApplicable(f"{panel.name} is read in a way that is not 'panel + row * depth'")
         factors = [offset.child_by_field_name(side) for side in ("left", "right")]
@@ -250,14 +261,19 @@ def apply(kernel: Kernel, locus: str, settings: Mapping[str, str]) -> tuple[Edit
         raise NotApplicable("no function to pack panels for, or something is packed already")
     edits = []
     for name in panels:
-        part = {p: setting(settings, f"{name}.{p}") for p in ("source", "lead", "rows", "depth", "width", "loop")}
+        part = {
+            p: setting(settings, f"{name}.{p}") for p in ("source", "lead", "rows", "depth", "width", "loop")
+        }
         edits += _packed(unit, name, part)
         given = ", ".join([*(part[p] for p in ("source", "lead", "rows", "depth", "width")), name])
         edits.append(_call(unit, part["loop"], f"{function}({given});"))
     at = unit.line_start(target.node.start_byte)
     newline = unit.newline(at)
     buffers = [f"static {element} {name}[{settings[f'{name}.size']}];" for name in panels]
-    text = newline.join(line.encode() for line in [*buffers, "", *_function_text(function, element), ""]) + newline
+    text = (
+        newline.join(line.encode() for line in [*buffers, "", *_function_text(function, element), ""])
+        + newline
+    )
     return (*edits, Edit(at, at, text))
 
 
@@ -289,7 +305,8 @@ def _call(unit: Unit, place: str, call: str) -> Edit:
 
 def _function_text(name: str, element: str) -> list[str]:
     return [
-        f"static inline void {name}(const {element} *source, int64_t lead, int64_t rows, int64_t depth, int64_t width,",
+        f"static inline void {name}(const {element} *source, int64_t lead, int64_t rows, int64_t depth,"
+        " int64_t width,",
         f"{' ' * len(f'static inline void {name}(')}{element} *panel)",
         "{",
         "    for (int64_t r = 0; r < rows; r += width) {",
@@ -307,11 +324,12 @@ PACKING = Rule(
     action="layout_pack",
     surface="c",
     title="Read the matrices instead of packed panels",
-    rationale="Panels hold the operands in the order in which the inner loop reads them, so that it walks memory one "
-    "line after the other; without them it reads rows that lie far apart.",
+    rationale="Panels hold the operands in the order in which the inner loop reads them, so that it walks "
+    "memory one line after the other; without them it reads rows that lie far apart.",
     preconditions=(
         "Layout: the inner loop reads its operands in one fixed order, so that a panel can have that order.",
-        "Storage: a panel fits in the cache that it is packed for, and is read often enough to pay for the copy.",
+        "Storage: a panel fits in the cache that it is packed for, and is read often enough to pay for the "
+        "copy.",
         "Pipeline: the operand does not change while its panel is in use.",
         "Data types: the copy may convert the elements once instead of at every use.",
     ),

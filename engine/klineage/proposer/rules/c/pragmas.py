@@ -41,10 +41,11 @@ def _remove(pattern: str) -> Callable[[Kernel, Site], Rewrite]:
 def apply(kernel: Kernel, locus: str, settings: Mapping[str, str]) -> tuple[Edit, ...]:
     """One pragma in front of each loop that the settings name."""
     unit = parse_kernel(kernel)
-    places = {place: words for place, words in settings.items() if not place.startswith("comment.")}
-    if not places:
+    if not settings:
         raise NotApplicable("the step records no loop")
-    return tuple(pragma_added(unit, place, word) for place, words in places.items() for word in words.split("; "))
+    return tuple(
+        pragma_added(unit, place, word) for place, words in settings.items() for word in words.split("; ")
+    )
 
 
 THREADS = Rule(
@@ -68,8 +69,8 @@ UNROLL = Rule(
     action="unroll",
     surface="c",
     title="Drop the unrolling pragmas",
-    rationale="Unrolled loops keep arrays of accumulators in registers and save the loop's own instructions; without "
-    "the pragmas the compiler decides.",
+    rationale="Unrolled loops keep arrays of accumulators in registers and save the loop's own "
+    "instructions; without the pragmas the compiler decides.",
     preconditions=(
         "Pipeline: the trip count is a small constant, or the unrolled code outgrows the instruction cache.",
         "Storage: what the unrolled iterations hold fits in the registers.",

@@ -68,7 +68,7 @@ def apply(kernel: Kernel, locus: str, settings: Mapping[str, str]) -> tuple[Edit
     macros = {n.removeprefix("define "): v for n, v in settings.items() if n.startswith("define ")}
     edits = macros_added(unit, macros)
     for place, statements in settings.items():
-        if place.startswith(("define ", "comment.")):
+        if place.startswith("define "):
             continue
         node = node_at(unit, place)
         at = body_start(unit, node)
@@ -84,11 +84,12 @@ PREFETCH = Rule(
     action="prefetch",
     surface="c",
     title="Drop software prefetch",
-    rationale="Cache lines are asked for some iterations before they are read; without that only the hardware's own "
-    "prefetchers look ahead.",
+    rationale="Cache lines are asked for some iterations before they are read; without that only the "
+    "hardware's own prefetchers look ahead.",
     preconditions=(
         "Layout: the address some iterations ahead is known, and a request beyond the end does no harm.",
-        "Pipeline: the distance covers the latency of memory, and the lines are still there when they are read.",
+        "Pipeline: the distance covers the latency of memory, and the lines are still there when they are "
+        "read.",
         "Storage: the lines in flight do not push out data that is in use.",
     ),
     detect=detect,

@@ -15,7 +15,9 @@ from klineage.surface.tree import Edit, Function, Unit, parse_kernel, walk
 def detect(kernel: Kernel) -> tuple[Site, ...]:
     unit = parse_kernel(kernel)
     values = _values(unit)
-    sizes = {name: values[name] for f in unit.functions for name in _tile_extents(unit, f) if _large(values, name)}
+    sizes = {
+        name: values[name] for f in unit.functions for name in _tile_extents(unit, f) if _large(values, name)
+    }
     if not sizes or not any(f.exported for f in unit.functions):
         return ()
     locus = home(unit)
@@ -56,7 +58,9 @@ def _local_arrays(unit: Unit, function: Function) -> dict[str, list[str]]:
     """Local arrays by name, with the text of every extent."""
     found: dict[str, list[str]] = {}
     for node in walk(function.body):
-        if node.type != "array_declarator" or (node.parent is not None and node.parent.type == "array_declarator"):
+        if node.type != "array_declarator" or (
+            node.parent is not None and node.parent.type == "array_declarator"
+        ):
             continue
         sizes: list[str] = []
         inner: Node | None = node

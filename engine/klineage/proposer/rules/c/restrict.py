@@ -58,7 +58,7 @@ def apply(kernel: Kernel, locus: str, settings: Mapping[str, str]) -> tuple[Edit
     word = settings.get("spelling", "restrict")
     edits = []
     for name, pointers in settings.items():
-        if name == "spelling" or name.startswith("comment."):
+        if name == "spelling":
             continue
         function = unit.function(name)
         if function is None:
@@ -81,8 +81,8 @@ RESTRICT = Rule(
     action="restrict",
     surface="c",
     title="Drop the promise that pointers do not overlap",
-    rationale="restrict lets the compiler keep what it loaded in registers across stores, and vectorise without "
-    "checks; without it every store may have changed every input.",
+    rationale="restrict lets the compiler keep what it loaded in registers across stores, and vectorise "
+    "without checks; without it every store may have changed every input.",
     preconditions=(
         "Storage: no two of the pointers reach the same memory while one of them is written.",
         "Layout: outputs are buffers of their own, never views of an input.",

@@ -13,9 +13,20 @@ from klineage.proposer.rules.c.code import defines, home, macro_edit, macro_text
 from klineage.proposer.rules.rule import NotApplicable, Rewrite, Rule, Site, setting
 from klineage.surface.tree import Edit, Unit, parse_kernel, walk
 
-_SIZES = {"char": 1, "int8_t": 1, "uint8_t": 1, "int16_t": 2, "uint16_t": 2, "_Float16": 2, "int": 4, "int32_t": 4}
+_SIZES = {
+    "char": 1,
+    "int8_t": 1,
+    "uint8_t": 1,
+    "int16_t": 2,
+    "uint16_t": 2,
+    "_Float16": 2,
+    "int": 4,
+    "int32_t": 4,
+}
 _SIZES |= {"uint32_t": 4, "unsigned": 4, "float": 4, "double": 8, "int64_t": 8, "uint64_t": 8, "long": 8}
-_INTRINSIC = re.compile(rb"\b(?:_mm\d*_\w+|__m\d+[id]?|__builtin_shuffle\w*|__builtin_ia32_\w+|v\w+q_[fsu]\d+)\b")
+_INTRINSIC = re.compile(
+    rb"\b(?:_mm\d*_\w+|__m\d+[id]?|__builtin_shuffle\w*|__builtin_ia32_\w+|v\w+q_[fsu]\d+)\b"
+)
 
 
 @dataclass(frozen=True)
@@ -27,7 +38,9 @@ class _Vector:
     attribute: Node
     attribute_text: str
     width: str  # the macro
-    branches: tuple[tuple[str, dict[str, str]], ...]  # (condition, macros); the last is "else", or the only one ""
+    branches: tuple[
+        tuple[str, dict[str, str]], ...
+    ]  # (condition, macros); the last is "else", or the only one ""
     span: tuple[int, int]  # of the #if ... #endif, or of the macro's line
 
 
@@ -44,7 +57,8 @@ def detect(kernel: Kernel) -> tuple[Site, ...]:
 
 
 def _vector(unit: Unit) -> _Vector | None:
-    """The file's vector type whose width is a macro, when there is just one and no intrinsic fixes the width."""
+    """The file's vector type whose width is a macro, when there is just one and no intrinsic fixes the
+    width."""
     found = []
     for node in walk(unit.root):
         attribute = next((c for c in node.children if c.type == "attribute_specifier"), None)
@@ -53,16 +67,26 @@ def _vector(unit: Unit) -> _Vector | None:
         width = re.search(r"vector_size(?:__)?\s*\(\s*(\w+)\s*\)", unit.text(attribute))
         element, name = node.child_by_field_name("type"), node.child_by_field_name("declarator")
         branches = _branches(unit, width.group(1)) if width is not None else None
-        if width is None or element is None or name is None or unit.text(element) not in _SIZES or branches is None:
+        if (
+            width is None
+            or element is None
+            or name is None
+            or unit.text(element) not in _SIZES
+            or branches is None
+        ):
             continue  # a vector of fixed width is part of some other mechanism
         text = re.sub(r"^__attribute__\s*\(\((.*)\)\)$", r"\1", unit.text(attribute), flags=re.DOTALL)
         found.append(
-            _Vector(unit.text(name), unit.text(element), attribute, text, width.group(1), branches[0], branches[1])
+            _Vector(
+                unit.text(name), unit.text(element), attribute, text, width.group(1), branches[0], branches[1]
+            )
         )
     return found[0] if len(found) == 1 and not _INTRINSIC.search(unit.source) else None
 
 
-def _branches(unit: Unit, macro: str) -> tuple[tuple[tuple[str, dict[str, str]], ...], tuple[int, int]] | None:
+def _branches(
+    unit: Unit, macro: str
+) -> tuple[tuple[tuple[str, dict[str, str]], ...], tuple[int, int]] | None:
     """The macro's definition: plain, or in every branch of one ``#if`` chain that only defines macros."""
     plain = defines(unit).get(macro)
     if plain is not None:
@@ -124,7 +148,9 @@ def apply(kernel: Kernel, locus: str, settings: Mapping[str, str]) -> tuple[Edit
     name, attributes, width = (setting(settings, n) for n in ("vector", "attributes", "width"))
     known = defines(unit)
     types = [n for n in walk(unit.root) if n.type == "type_definition"]
-    declared = [d for n in types if (d := n.child_by_field_name("declarator")) is not None and unit.text(d) == name]
+    declared = [
+        d for n in types if (d := n.child_by_field_name("declarator")) is not None and unit.text(d) == name
+    ]
     if len(declared) != 1 or width not in known:
         raise NotApplicable(f"no element type {name!r} with a width {width!r} to make a vector of")
     at = declared[0].end_byte
@@ -160,8 +186,8 @@ VECTORS = Rule(
     action="simd",
     surface="c",
     title="Compute one lane at a time",
-    rationale="A vector type computes all lanes of a register in one instruction; with one lane it is the element "
-    "type, and the loops over vectors become loops over elements.",
+    rationale="A vector type computes all lanes of a register in one instruction; with one lane it is the "
+    "element type, and the loops over vectors become loops over elements.",
     preconditions=(
         "Data types: every lane has the same type and does the same operation.",
         "Layout: the lanes of a vector are neighbours in memory, or it cannot be loaded at once.",

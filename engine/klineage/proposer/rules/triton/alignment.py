@@ -102,20 +102,29 @@ def apply(kernel: Kernel, locus: str, settings: Mapping[str, str]) -> tuple[Edit
     if function is None:
         raise NotApplicable("no such function")
     first = statements(function.body)[0]
-    assumed = [_line(unit, first, f"tl.assume({hint})") for key, hint in settings.items() if _name(key) == "assume"]
+    assumed = [
+        _line(unit, first, f"tl.assume({hint})") for key, hint in settings.items() if _name(key) == "assume"
+    ]
     again = {key: hint for key, hint in settings.items() if hint.startswith(AGAIN)}
     edits = [Edit(first.start_byte, first.start_byte, b"".join(assumed))] if assumed else []
     if again:
         last = max((_definition(unit, function, _name(k)) for k in again), key=lambda n: n.end_byte)
         lines = [f"{_name(k)} = {_spell(hint.removeprefix(AGAIN), _name(k))}" for k, hint in again.items()]
-        at, indent, newline = unit.line_end(last.end_byte), unit.indent(last.start_byte), unit.newline(last.start_byte)
+        at, indent, newline = (
+            unit.line_end(last.end_byte),
+            unit.indent(last.start_byte),
+            unit.newline(last.start_byte),
+        )
         edits.append(Edit(at, at, b"".join(indent + line.encode() + newline for line in lines)))
     for key, hint in settings.items():
         if _name(key) == "assume" or key in again:
             continue
         value = _value(unit, function, _name(key))
         before, after = _spell(hint, "\0").encode().split(b"\0")
-        edits += [Edit(value.start_byte, value.start_byte, before), Edit(value.end_byte, value.end_byte, after)]
+        edits += [
+            Edit(value.start_byte, value.start_byte, before),
+            Edit(value.end_byte, value.end_byte, after),
+        ]
     return tuple(edits)
 
 
@@ -140,7 +149,11 @@ def _value(unit: Unit, function: Function, name: str) -> Node:
         assert pair is not None
         return pair[1]
     for node in walk(function.body):
-        if node.is_named and node.type not in ("block", "expression_statement") and unit.text(node) == name[1:-1]:
+        if (
+            node.is_named
+            and node.type not in ("block", "expression_statement")
+            and unit.text(node) == name[1:-1]
+        ):
             return node
     raise NotApplicable(f"nothing reads {name} any more, so it cannot be hinted")
 
@@ -161,10 +174,11 @@ ALIGNMENT = Rule(
     action="alignment",
     surface="triton",
     title="Drop alignment and contiguity hints",
-    rationale="multiple_of, max_contiguous and assume promise the compiler what it cannot prove, so that it may use "
-    "wide accesses; without them it must believe the worst.",
+    rationale="multiple_of, max_contiguous and assume promise the compiler what it cannot prove, so that "
+    "it may use wide accesses; without them it must believe the worst.",
     preconditions=(
-        "Layout: what is promised holds for every program and every shape; a false promise reads the wrong elements.",
+        "Layout: what is promised holds for every program and every shape; a false promise reads the wrong "
+        "elements.",
         "Data types: contiguous elements fill a wide access (16 bytes), or the promise changes nothing.",
     ),
     detect=detect,

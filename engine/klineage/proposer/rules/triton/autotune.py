@@ -31,7 +31,11 @@ def detect(kernel: Kernel) -> tuple[Site, ...]:
         settings = {f"config.{i}": _spelled(c) for i, c in enumerate(offered or (config,), start=1)}
         settings["pinned"] = _spelled(config)
         given = arguments(unit, node)
-        rest = {"key" if name == "1" else name: value for name, value in given.items() if name not in ("0", "configs")}
+        rest = {
+            "key" if name == "1" else name: value
+            for name, value in given.items()
+            if name not in ("0", "configs")
+        }
         settings |= {name: " ".join(unit.text(value).split()) for name, value in rest.items()}
         sites.append(Site(function.locus, (Feature(function.locus, "autotune"),), settings, config))
     return tuple(sites)
@@ -104,12 +108,13 @@ AUTOTUNE = Rule(
     action="autotune",
     surface="triton",
     title="Pin one configuration instead of autotuning",
-    rationale="The kernel is tuned at run time over several configurations; the pinned one becomes plain constants "
-    "of the launch.",
+    rationale="The kernel is tuned at run time over several configurations; the pinned one becomes plain "
+    "constants of the launch.",
     preconditions=(
-        "Pipeline: every configuration offered must compile and fit the platform's shared memory and registers, "
-        "or tuning fails at the first launch.",
-        "Layout: the kernel must be correct for every tile size offered, so masks or wrapping cover partial tiles.",
+        "Pipeline: every configuration offered must compile and fit the platform's shared memory and "
+        "registers, or tuning fails at the first launch.",
+        "Layout: the kernel must be correct for every tile size offered, so masks or wrapping cover "
+        "partial tiles.",
         "Storage: the kernel may be run many times while tuning, so it must not accumulate into its outputs.",
     ),
     detect=detect,

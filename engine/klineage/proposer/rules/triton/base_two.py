@@ -142,8 +142,8 @@ BASE_TWO = Rule(
     action="math_approx",
     surface="triton",
     title="Use exp instead of exp2 with a folded factor",
-    rationale="The hardware's exponential is in base two; folding log2(e) into a factor that is multiplied anyway "
-    "saves one multiplication an element.",
+    rationale="The hardware's exponential is in base two; folding log2(e) into a factor that is multiplied "
+    "anyway saves one multiplication an element.",
     preconditions=(
         "Data types: exponents are fp32; the folded factor is rounded once.",
         "Pipeline: every exponential's argument already carries a multiplied factor that can absorb log2(e).",

@@ -94,11 +94,12 @@ CACHE_HINTS = Rule(
     action="cache_policy",
     surface="triton",
     title="Drop cache and eviction hints",
-    rationale="Eviction policies and cache modifiers tell the caches what will be used again; without them every "
-    "access is treated alike.",
+    rationale="Eviction policies and cache modifiers tell the caches what will be used again; without them "
+    "every access is treated alike.",
     preconditions=(
         "Storage: the data that is asked to stay fits in the cache beside what streams through it.",
-        "Pipeline: the access pattern does use some data once and other data often, or the hint evicts what is needed.",
+        "Pipeline: the access pattern does use some data once and other data often, or the hint evicts "
+        "what is needed.",
         "Hardware: loads and stores with cache operators and eviction priorities (sm_70 and later).",
     ),
     detect=detect,

@@ -151,11 +151,15 @@ def identifiers(unit: Unit, root: Node) -> Iterator[Node]:
     for node in walk(root):
         if node.type != "identifier":
             continue
-        parent = node.parent
-        if parent is not None and parent.type in ("attribute", "keyword_argument"):
-            if node in (parent.child_by_field_name("attribute"), parent.child_by_field_name("name")):
-                continue
-        yield node
+        if not _is_label(node):
+            yield node
+
+
+def _is_label(node: Node) -> bool:
+    parent = node.parent
+    if parent is None or parent.type not in ("attribute", "keyword_argument"):
+        return False
+    return node in (parent.child_by_field_name("attribute"), parent.child_by_field_name("name"))
 
 
 def names(unit: Unit, root: Node) -> set[str]:
@@ -233,8 +237,11 @@ def drop_parameter(unit: Unit, function: Function, names_gone: list[str]) -> tup
     for launch in launches(unit, function.name):
         given = elements(launch.arguments)
         drop = [a for a in given if _keyword_name(unit, a) in names_gone]
-        drop += [a for i, a in enumerate(given) if a.type != "keyword_argument" and order[i : i + 1] != []
-                 and order[i] in names_gone]
+        drop += [
+            a
+            for i, a in enumerate(given)
+            if a.type != "keyword_argument" and order[i : i + 1] != [] and order[i] in names_gone
+        ]
         if drop:
             edits += remove_elements(unit, launch.arguments, drop)
     return tuple(edits)

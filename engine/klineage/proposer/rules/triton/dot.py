@@ -30,7 +30,7 @@ def detect(kernel: Kernel) -> tuple[Site, ...]:
         calls = tl_calls(unit, function.body, "dot")
         if not calls or any(not _understood(unit, c) for c in calls):
             continue
-        settings = {}
+        settings: dict[str, str] = {}
         for index, call in enumerate(calls, start=1):
             options = {n: value_of(k) for n, k in keywords(unit, call).items() if n != "acc"}
             settings |= {f"dot.{index}.{n}": unit.text(v) for n, v in options.items()}
@@ -96,7 +96,9 @@ def _products(unit: Unit, function: Function) -> list[tuple[Node, str, str]]:
     found = []
     for call in tl_calls(unit, function.body, "sum"):
         given, axis = positional(unit, call), keywords(unit, call).get("axis")
-        over = unit.text(value_of(axis)) if axis is not None else (unit.text(given[1]) if len(given) > 1 else "")
+        over = (
+            unit.text(value_of(axis)) if axis is not None else (unit.text(given[1]) if len(given) > 1 else "")
+        )
         product = given[0] if given else None
         if over != "1" or product is None or product.type != "binary_operator":
             continue
@@ -136,8 +138,8 @@ DOT = Rule(
     action="mma",
     surface="triton",
     title="Multiply and add without tensor cores",
-    rationale="tl.dot runs on the matrix unit; the same product written as a broadcast multiplication and a sum runs "
-    "on the ordinary multiply-add units.",
+    rationale="tl.dot runs on the matrix unit; the same product written as a broadcast multiplication and "
+    "a sum runs on the ordinary multiply-add units.",
     preconditions=(
         "Data types: fp16, bf16, tf32, fp8 or int8 operands of one type, with a wider accumulator.",
         "Layout: every extent of the tile is a power of two and at least 16.",

@@ -54,7 +54,11 @@ def _flags(unit: Unit, function: Function) -> dict[str, list[tuple[Node, Node, N
 
 def _branch(unit: Unit, mention: Node) -> tuple[Node, Node, Node] | None:
     statement = mention.parent
-    if statement is None or statement.type != "if_statement" or statement.child_by_field_name("condition") != mention:
+    if (
+        statement is None
+        or statement.type != "if_statement"
+        or statement.child_by_field_name("condition") != mention
+    ):
         return None
     alternative = statement.child_by_field_name("alternative")
     then = statement.child_by_field_name("consequence")
@@ -137,7 +141,9 @@ def apply(kernel: Kernel, locus: str, settings: Mapping[str, str]) -> tuple[Edit
     start, end = unit.line_start(run[0].start_byte), unit.lines_of(run[-1])[1]
     indent, newline = unit.indent(start), unit.newline(start)
     deeper = indent + b"    "
-    masked = b"".join(deeper + line[len(indent) :] for line in unit.source[start:end].splitlines(keepends=True))
+    masked = b"".join(
+        deeper + line[len(indent) :] for line in unit.source[start:end].splitlines(keepends=True)
+    )
     plain = b"".join(
         deeper + line[len(indent) :] for line in _unmasked(unit, run, start, end).splitlines(keepends=True)
     )
@@ -149,7 +155,10 @@ def _masked_run(unit: Unit, body: Node) -> list[Node]:
     """The first run of neighbouring statements that are masked loads."""
     run: list[Node] = []
     for statement in statements(body):
-        if any(tl_call(unit, c) == "load" for c in _masks(unit, statement)) and statement.type != "for_statement":
+        if (
+            any(tl_call(unit, c) == "load" for c in _masks(unit, statement))
+            and statement.type != "for_statement"
+        ):
             run.append(statement)
         elif run:
             break
@@ -188,10 +197,11 @@ EVEN_MASKS = Rule(
     action="mask_specialize",
     surface="triton",
     title="Always mask, even when the tile is full",
-    rationale="A constant says that the tiles divide the extent, so that the loads need no mask; without it every "
-    "load is masked.",
+    rationale="A constant says that the tiles divide the extent, so that the loads need no mask; without "
+    "it every load is masked.",
     preconditions=(
-        "Layout: the flag is true only when the block divides the extent, or the last block reads out of bounds.",
+        "Layout: the flag is true only when the block divides the extent, or the last block reads out of "
+        "bounds.",
         "Pipeline: the flag is a compile-time constant, so that each kind of shape gets a kernel of its own.",
     ),
     detect=detect,

@@ -70,7 +70,12 @@ def _fused(unit: Unit, function: Function) -> _Fused | None:
         value = _bare_value(unit, given[1]) if len(given) >= 2 else None
         pointer = next((unit.text(n) for n in identifiers(unit, given[0])), None) if given else None
         definition = next((s for s in body if (p := sides(s)) is not None and unit.text(p[0]) == value), None)
-        if value is None or pointer is None or definition is None or pointer not in parameters(unit, function):
+        if (
+            value is None
+            or pointer is None
+            or definition is None
+            or pointer not in parameters(unit, function)
+        ):
             continue
         if _is_load(unit, definition):
             continue
@@ -100,7 +105,7 @@ def _bare_value(unit: Unit, node: Node) -> str | None:
 def _slice(unit: Unit, body: list[Node], wanted: list[Node], stop: Node | None) -> tuple[Node, ...]:
     """The statements that ``wanted`` need, in order; nothing is followed beyond ``stop``, which is included.
 
-    Straight-line code in which every name is assigned before it is read; all assignments to a needed name count.
+    Straight-line code that assigns every name before it is read; all assignments to a needed name count.
     """
     needed = {n for s in wanted for n in used(unit, s)}
     keep = list(wanted)
@@ -181,7 +186,7 @@ def _first_kernel(
         delete_statements(unit, gone),
         drop_parameter(unit, function, unneeded),
         (Edit(title.start_byte, title.end_byte, name.encode()),),
-        tuple(_renamed(l, name) for l in launches(unit, function.name)),
+        tuple(_renamed(launch, name) for launch in launches(unit, function.name)),
     )
     other = parse(kernel.surface, kernel.filename, apply_edits(kernel.source, edits))
     made = other.function(name)
@@ -220,20 +225,39 @@ def apply(kernel: Kernel, locus: str, settings: Mapping[str, str]) -> tuple[Edit
     first = unit.function(f"{pointer.removesuffix('_ptr')}_kernel")
     if function is None or first is None:
         raise NotApplicable("no two kernels that hand an intermediate over")
-    reload = next((s for s in statements(function.body) if (p := sides(s)) and unit.text(p[0]) == value), None)
+    reload = next(
+        (s for s in statements(function.body) if (p := sides(s)) and unit.text(p[0]) == value), None
+    )
     calls = only_launch(unit, first), only_launch(unit, function)
     if reload is None or calls[0] is None or calls[1] is None:
         raise NotApplicable(f"{value!r} is not loaded back, or a kernel is launched at several places")
-    have = {_flat(unit, s) for s in statements(function.body)}
-    moved = [s for s in statements(first.body) if _flat(unit, s) not in have]
-    start, end = unit.lines_of(reload)
-    text = b"".join(unit.source[slice(*unit.lines_of(s))] for s in moved)
+    edits = _moved(unit, first, function, reload, value)
     calls_gone = calls[0].call.parent
     assert calls_gone is not None
-    edits = [Edit(start, end, text), Edit(*unit.lines_of(calls_gone))]
+    edits.append(Edit(*unit.lines_of(calls_gone)))
     after = unit.line_start(function.node.start_byte)
     edits.append(Edit(unit.line_start(first.node.start_byte), after))
     return (*edits, *_joined_parameters(unit, first, function, calls[0], calls[1]))
+
+
+def _moved(unit: Unit, first: Function, second: Function, reload: Node, value: str) -> list[Edit]:
+    """The first kernel's own statements: what leads to the value after what both have, the rest for
+    the reload."""
+    body = statements(second.body)
+    have = [_flat(unit, s) for s in body]
+    moved = [s for s in statements(first.body) if _flat(unit, s) not in have]
+    shared = [have.index(t) for s in statements(first.body) if (t := _flat(unit, s)) in have]
+    definition = next((i for i, s in enumerate(moved) if value in defined(unit, s)), 0)
+    following = body[max(shared, default=-1) + 1]
+    early, late = (
+        b"".join(unit.source[slice(*unit.lines_of(s))] for s in part)
+        for part in (moved[:definition], moved[definition:])
+    )
+    start, end = unit.lines_of(reload)
+    if following == reload:
+        return [Edit(start, end, early + late)]
+    at = unit.line_start(following.start_byte)
+    return [Edit(at, at, early), Edit(start, end, late)]
 
 
 def _flat(unit: Unit, statement: Node) -> str:
@@ -254,10 +278,16 @@ def _joined_parameters(unit: Unit, first: Function, second: Function, one: Launc
     own_line = unit.alone(first_own.start_byte, first_own.end_byte + 1)
     gap = unit.newline(first_own.start_byte) + unit.indent(first_own.start_byte) if own_line else b" "
     return [
-        Edit(first_own.start_byte, first_own.start_byte,
-             b"".join(unit.text(theirs[n]).encode() + b"," + gap for _, n in missing)),
-        Edit(first_given.start_byte, first_given.start_byte,
-             b"".join(unit.text(given[i]).encode() + b", " for i, _ in missing)),
+        Edit(
+            first_own.start_byte,
+            first_own.start_byte,
+            b"".join(unit.text(theirs[n]).encode() + b"," + gap for _, n in missing),
+        ),
+        Edit(
+            first_given.start_byte,
+            first_given.start_byte,
+            b"".join(unit.text(given[i]).encode() + b", " for i, _ in missing),
+        ),
     ]
 
 
@@ -266,12 +296,14 @@ FUSION = Rule(
     action="fusion",
     surface="triton",
     title="Split the fused kernel at its intermediate",
-    rationale="The intermediate is used while it is still in registers; as two kernels it is stored by one and loaded "
-    "again by the other.",
+    rationale="The intermediate is used while it is still in registers; as two kernels it is stored by one "
+    "and loaded again by the other.",
     preconditions=(
-        "Layout: both halves walk the same elements in the same program, so the value is there when it is needed.",
+        "Layout: both halves walk the same elements in the same program, so the value is there when it is "
+        "needed.",
         "Storage: the intermediate's tile fits in registers until its last use.",
-        "Data types: going on with the unrounded value may not be required to match the stored one bit for bit.",
+        "Data types: going on with the unrounded value may not be required to match the stored one bit for "
+        "bit.",
     ),
     detect=detect,
     remove=remove,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 
 from tree_sitter import Node
 
@@ -87,14 +88,18 @@ def _decay(unit: Unit, value: Node, running: str, new: str) -> bool:
 def remove(kernel: Kernel, site: Site) -> Rewrite:
     unit = parse_kernel(kernel)
     function = unit.function_at(site.locus)
-    loops = [n for n in statements(function.body) if n.type == "for_statement"] if function is not None else []
+    loops = (
+        [n for n in statements(function.body) if n.type == "for_statement"] if function is not None else []
+    )
     found = [o for loop in loops if (o := _online(unit, loop)) is not None]
     if function is None or len(found) != 1:
         raise NotApplicable("not exactly one loop keeps a running maximum: merge the loops first")
     online = found[0]
     at = unit.line_start(online.loop.start_byte)
     second = merge(delete_statements(unit, _gone(unit, online)), tuple(_second_pass(unit, online)))
-    return Rewrite(merge((Edit(at, at, _first_pass(unit, online)),), second, stale_comments(unit, function.node, STALE)))
+    return Rewrite(
+        merge((Edit(at, at, _first_pass(unit, online)),), second, stale_comments(unit, function.node, STALE))
+    )
 
 
 def _first_pass(unit: Unit, online: _Online) -> bytes:
@@ -186,7 +191,11 @@ def apply(kernel: Kernel, locus: str, settings: Mapping[str, str]) -> tuple[Edit
         raise NotApplicable("the second pass takes no exponential of a difference with the maximum")
     indent, newline = unit.indent(weights.start_byte), unit.newline(weights.start_byte)
     edits = [Edit(unit.line_start(first.start_byte), unit.line_start(second.start_byte))]
-    edits += [_line_at(unit, unit.line_start(weights.start_byte), indent, f"{new} = {unit.text(target[1])}", newline)]
+    edits += [
+        _line_at(
+            unit, unit.line_start(weights.start_byte), indent, f"{new} = {unit.text(target[1])}", newline
+        )
+    ]
     for statement in body:
         edits += [Edit(m.start_byte, m.end_byte, new.encode()) for m in mentions(unit, statement, running)]
     lines = [f"{rescale} = {exponential}({running} - {new})"]
@@ -201,7 +210,7 @@ def apply(kernel: Kernel, locus: str, settings: Mapping[str, str]) -> tuple[Edit
 def _two_passes(unit: Unit, function: Function) -> tuple[Node, Node, Node] | None:
     """Neighbouring loops over one range, the first ending in ``m = maximum(m, ...)``; with that statement."""
     body = statements(function.body)
-    for first, second in zip(body, body[1:], strict=False):
+    for first, second in pairwise(body):
         if first.type != "for_statement" or second.type != "for_statement":
             continue
         ranges = [loop.child_by_field_name("right") for loop in (first, second)]
@@ -224,7 +233,9 @@ def _exponential(unit: Unit, statement: Node) -> str | None:
     return None
 
 
-def _rescaled(unit: Unit, function: Function, loop: Node, rescale: str, indent: bytes, newline: bytes) -> list[Edit]:
+def _rescaled(
+    unit: Unit, function: Function, loop: Node, rescale: str, indent: bytes, newline: bytes
+) -> list[Edit]:
     """Every sum that the loop carries, multiplied by the factor before it grows."""
     edits: list[Edit] = []
     for statement in statements(_body(loop)):
@@ -236,7 +247,9 @@ def _rescaled(unit: Unit, function: Function, loop: Node, rescale: str, indent: 
                 continue
             factor = rescale if _rank(unit, function, name) == 1 else f"{rescale}[:, None]"
             after = _first_carried(unit, loop)
-            at = unit.line_end(after.end_byte) if after != statement else unit.line_start(statement.start_byte)
+            at = (
+                unit.line_end(after.end_byte) if after != statement else unit.line_start(statement.start_byte)
+            )
             edits.append(_line_at(unit, at, indent, f"{name} = {name} * {factor}", newline))
     return edits
 
@@ -265,8 +278,8 @@ ONLINE_SOFTMAX = Rule(
     action="online_algorithm",
     surface="triton",
     title="Find the maximum in a pass of its own",
-    rationale="A running maximum with rescaled sums reads every block once; finding the maximum first needs no "
-    "rescaling and reads everything twice.",
+    rationale="A running maximum with rescaled sums reads every block once; finding the maximum first "
+    "needs no rescaling and reads everything twice.",
     preconditions=(
         "Data types: the running maximum and sums are fp32, or rescaling loses digits block by block.",
         "Storage: the sums and the output tile stay in registers for the whole loop.",

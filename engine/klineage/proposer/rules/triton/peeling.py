@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import pairwise
 
 from tree_sitter import Node
 
@@ -40,18 +41,26 @@ def detect(kernel: Kernel) -> tuple[Site, ...]:
 
 
 def _peeled(unit: Unit, function: Function) -> list[tuple[Node, Node]]:
-    """Neighbouring loops ``range(a, b, s)``, ``range(b, c, s)`` where the first is the second without its masks."""
+    """Neighbouring loops ``range(a, b, s)``, ``range(b, c, s)`` where the first is the second without
+    its masks."""
     loops = [n for n in statements(function.body)]
     pairs = []
-    for first, second in zip(loops, loops[1:], strict=False):
+    for first, second in pairwise(loops):
         if first.type != "for_statement" or second.type != "for_statement":
             continue
         one, two = _range(unit, first), _range(unit, second)
-        if len(one) != 3 or len(two) != 3 or unit.text(one[1]) != unit.text(two[0]) or two[0].type != "identifier":
+        if (
+            len(one) != 3
+            or len(two) != 3
+            or unit.text(one[1]) != unit.text(two[0])
+            or two[0].type != "identifier"
+        ):
             continue
         if unit.text(one[2]) != unit.text(two[2]) or not _live(unit, second):
             continue
-        if _tokens(unit.text(_body(first))) == _tokens(_unmasked(unit, second).decode("utf-8", "surrogateescape")):
+        if _tokens(unit.text(_body(first))) == _tokens(
+            _unmasked(unit, second).decode("utf-8", "surrogateescape")
+        ):
             pairs.append((first, second))
     return pairs
 
@@ -165,8 +174,8 @@ PEELING = Rule(
     action="mask_specialize",
     surface="triton",
     title="Mask every block instead of only the last",
-    rationale="Whole blocks run in a loop without masks and only the partial last block pays for them; in one loop "
-    "every block does.",
+    rationale="Whole blocks run in a loop without masks and only the partial last block pays for them; in "
+    "one loop every block does.",
     preconditions=(
         "Layout: only the last block can be partial, so the extent is contiguous along the loop.",
         "Pipeline: the loop has whole blocks to run; short extents see only the masked loop.",

@@ -78,7 +78,9 @@ def _loading_loops(unit: Unit, function: Function) -> dict[str, Node]:
     return {
         locus: node
         for locus, node in unit.loci.items()
-        if locus.startswith(inside) and node.type in ("for_statement", "while_statement") and _loads(unit, node)
+        if locus.startswith(inside)
+        and node.type in ("for_statement", "while_statement")
+        and _loads(unit, node)
     }
 
 
@@ -98,13 +100,14 @@ PIPELINING = Rule(
     action="pipeline",
     surface="triton",
     title="Remove software pipelining",
-    rationale="num_stages keeps the loads of later iterations in flight while the current one computes; with one "
-    "stage every iteration waits for its own loads.",
+    rationale="num_stages keeps the loads of later iterations in flight while the current one computes; "
+    "with one stage every iteration waits for its own loads.",
     preconditions=(
         "Pipeline: the loop has at least num_stages trips, or the prologue loads what nobody uses.",
-        "Storage: num_stages buffers of every loaded tile fit in shared memory together, or the launch fails.",
-        "Layout: each loaded row is contiguous and 16-byte aligned (4 bytes at least), or the copy cannot be "
-        "asynchronous.",
+        "Storage: num_stages buffers of every loaded tile fit in shared memory together, or the launch "
+        "fails.",
+        "Layout: each loaded row is contiguous and 16-byte aligned (4 bytes at least), or the copy cannot "
+        "be asynchronous.",
         "Hardware: asynchronous copies from global to shared memory (sm_80 and later).",
     ),
     detect=detect,

@@ -57,13 +57,17 @@ def detect(kernel: Kernel) -> tuple[Site, ...]:
 def _grouped(unit: Unit, function: Function) -> _Grouped | None:
     """Find the grouped order by what is computed from what, whatever the names are."""
     body = statements(function.body)
-    values = {unit.text(p[0]): (s, p[1]) for s in body if (p := sides(s)) is not None and p[0].type == "identifier"}
+    values = {
+        unit.text(p[0]): (s, p[1]) for s in body if (p := sides(s)) is not None and p[0].type == "identifier"
+    }
     programs = [n for n, (_, v) in values.items() if _program_axis(unit, v) is not None]
     sizes = [n for n, (_, v) in values.items() if _minimum(unit, v) is not None]
     constants = [n for n, node in parameters(unit, function).items() if is_constexpr(unit, node)]
     for size in sizes:
         col = next((n for n, (_, v) in values.items() if _by(unit, v, "//") == size), None)
-        row = next((n for n, (_, v) in values.items() if n not in sizes and _ends_in_modulo(unit, v, size)), None)
+        row = next(
+            (n for n, (_, v) in values.items() if n not in sizes and _ends_in_modulo(unit, v, size)), None
+        )
         minimum = _minimum(unit, values[size][1]) or set()
         group = next((n for n in constants if n in minimum), None)
         if col is None or row is None or group is None:
@@ -74,7 +78,9 @@ def _grouped(unit: Unit, function: Function) -> _Grouped | None:
         if program is None or columns is None:
             continue
         kept = {row, col, program, columns}
-        support = tuple(values[n][0] for n in leading - kept if _serves_only(unit, function, n, leading, values))
+        support = tuple(
+            values[n][0] for n in leading - kept if _serves_only(unit, function, n, leading, values)
+        )
         return _Grouped(values[row][0], values[col][0], program, columns, group, support)
     return None
 
@@ -111,8 +117,6 @@ def _ends_in_modulo(unit: Unit, value: Node, size: str) -> bool:
     return any(_by(unit, n, "%") == size for n in walk(value) if n.type == "binary_operator")
 
 
-
-
 def _closure(unit: Unit, values: dict[str, tuple[Node, Node]], start: set[str]) -> set[str]:
     """The assigned names that the given ones are computed from, themselves included."""
     found, todo = set(start), list(start)
@@ -130,13 +134,20 @@ def _columns(unit: Unit, values: dict[str, tuple[Node, Node]], leading: set[str]
         node = _bare(values[name][1])
         left, right = node.child_by_field_name("left"), node.child_by_field_name("right")
         sign = node.child_by_field_name("operator")
-        if node.type != "binary_operator" or left is None or right is None or sign is None or unit.text(sign) != "*":
+        if (
+            node.type != "binary_operator"
+            or left is None
+            or right is None
+            or sign is None
+            or unit.text(sign) != "*"
+        ):
             continue
         pair = [unit.text(_bare(left)), unit.text(_bare(right))]
         others = [p for p in pair if p != group]
-        if group in pair and len(others) == 1 and others[0] in values and "program_id" not in others[0]:
-            if not _program_axis(unit, values[others[0]][1]) and _is_block_count(unit, values[others[0]][1]):
-                return others[0]
+        if group not in pair or len(others) != 1 or others[0] not in values:
+            continue
+        if _is_block_count(unit, values[others[0]][1]):
+            return others[0]
     return None
 
 
@@ -208,7 +219,10 @@ def apply(kernel: Kernel, locus: str, settings: Mapping[str, str]) -> tuple[Edit
         f"group_size_m = min({count} - first_pid_m, {group})",
     ]
     edits.append(_before(unit, row, new))
-    grouped = ("first_pid_m + ({} % num_pid_in_group) % group_size_m", "({} % num_pid_in_group) // group_size_m")
+    grouped = (
+        "first_pid_m + ({} % num_pid_in_group) % group_size_m",
+        "({} % num_pid_in_group) // group_size_m",
+    )
     for statement, value in zip((row, col), grouped, strict=True):
         pair = sides(statement)
         assert pair is not None
@@ -239,7 +253,8 @@ def _assigned(unit: Unit, statement: Node) -> str:
 
 
 def _row_blocks(unit: Unit, function: Function, row: str) -> tuple[str, str, str]:
-    """(name for the number of row blocks, row extent, rows a block): from the offsets and what bounds them."""
+    """(name for the number of row blocks, row extent, rows a block): from the offsets and what bounds
+    them."""
     block = extent = None
     offsets: set[str] = set()
     for node in walk(function.body):
@@ -300,7 +315,9 @@ def _passed(unit: Unit, function: Function, group: str, size: str) -> list[Edit]
         raise NotApplicable("the kernel has no constants among which the group size could stand")
     edits = [add_element(unit, listing, f"{group}: tl.constexpr", constants[-1])]
     for launch in launches(unit, function.name):
-        passed = [k for n, p in known.items() if p in constants and (k := launch.keyword(unit, n)) is not None]
+        passed = [
+            k for n, p in known.items() if p in constants and (k := launch.keyword(unit, n)) is not None
+        ]
         edits.append(add_element(unit, launch.arguments, f"{group}={size}", passed[-1] if passed else None))
     return edits
 
@@ -310,8 +327,8 @@ PROGRAM_ORDER = Rule(
     action="l2_raster",
     surface="triton",
     title="Use row-major program order",
-    rationale="Programs that run at the same time are grouped into squares of blocks, so that they share rows and "
-    "columns in L2; row-major order streams every column block again for each row.",
+    rationale="Programs that run at the same time are grouped into squares of blocks, so that they share "
+    "rows and columns in L2; row-major order streams every column block again for each row.",
     preconditions=(
         "Layout: the grid is one-dimensional and its programs start roughly in order.",
         "Storage: the operands of a group fit in L2 together, and those of a whole row of blocks do not.",

@@ -34,7 +34,10 @@ def remove(kernel: Kernel, site: Site) -> Rewrite:
         target = call.child_by_field_name("function")
         if target is None or tl_calls(unit, call, "rsqrt") != [call]:
             raise NotApplicable("reciprocal roots inside each other")
-        edits += [Edit(call.start_byte, target.end_byte, b"(1.0 / tl.sqrt"), Edit(call.end_byte, call.end_byte, b")")]
+        edits += [
+            Edit(call.start_byte, target.end_byte, b"(1.0 / tl.sqrt"),
+            Edit(call.end_byte, call.end_byte, b")"),
+        ]
     return Rewrite(tuple(edits))
 
 
@@ -59,8 +62,16 @@ def _divisions(unit: Unit, function: Function) -> list[tuple[Node, Node]]:
         sign = node.child_by_field_name("operator")
         if node.type != "binary_operator" or left is None or right is None or sign is None:
             continue
-        if unit.text(sign) == "/" and unit.text(left) in ("1", "1.0") and tl_call(unit, right) in ("sqrt", "sqrt_rn"):
-            outer = node.parent if node.parent is not None and node.parent.type == "parenthesized_expression" else node
+        if (
+            unit.text(sign) == "/"
+            and unit.text(left) in ("1", "1.0")
+            and tl_call(unit, right) in ("sqrt", "sqrt_rn")
+        ):
+            outer = (
+                node.parent
+                if node.parent is not None and node.parent.type == "parenthesized_expression"
+                else node
+            )
             found.append((outer, positional(unit, right)[0]))
     return found
 

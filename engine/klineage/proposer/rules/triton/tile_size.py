@@ -39,7 +39,8 @@ def detect(kernel: Kernel) -> tuple[Site, ...]:
 
 
 def _tiles(kernel: Kernel, function: Function) -> dict[str, str]:
-    """The constants that are blocks: they span a ``tl.arange`` and are also what a loop or the grid counts in."""
+    """The constants that are blocks: they span a ``tl.arange`` and are also what a loop or the grid
+    counts in."""
     unit = parse_kernel(kernel)
     launch = only_launch(unit, function)
     if launch is None:
@@ -51,7 +52,9 @@ def _tiles(kernel: Kernel, function: Function) -> dict[str, str]:
         size = launch_setting(kernel, function, name)
         if size is None or not size.isdigit() or not any(name in names(unit, s) for s in spans):
             continue
-        if _stepped(unit, function, name) or (_offsets(unit, function, name) and _in_grid(unit, launch, name, size)):
+        if _stepped(unit, function, name) or (
+            _offsets(unit, function, name) and _in_grid(unit, launch, name, size)
+        ):
             tiles[name] = size
     return tiles
 
@@ -70,14 +73,20 @@ def _broadcast_products(unit: Unit, function: Function) -> bool:
 def _stepped(unit: Unit, function: Function, name: str) -> bool:
     """Whether a loop of the kernel steps by the constant or counts its blocks."""
     loops = [n for n in walk(function.body) if n.type == "for_statement"]
-    return any((right := n.child_by_field_name("right")) is not None and name in names(unit, right) for n in loops)
+    return any(
+        (right := n.child_by_field_name("right")) is not None and name in names(unit, right) for n in loops
+    )
 
 
 def _offsets(unit: Unit, function: Function, name: str) -> bool:
     """Whether something is multiplied by the constant: the block's place in the problem."""
     for node in mentions(unit, function.body, name):
         parent = node.parent
-        if parent is not None and parent.type == "binary_operator" and b"*" in [c.text for c in parent.children]:
+        if (
+            parent is not None
+            and parent.type == "binary_operator"
+            and b"*" in [c.text for c in parent.children]
+        ):
             return True
     return False
 
@@ -136,7 +145,9 @@ def _resize(kernel: Kernel, function: Function, sizes: Mapping[str, str]) -> tup
         owners = [n for n in tiles if _counts_blocks(unit, launch, n, unit.text(literal), tiles)]
         wanted = {sizes.get(n, tiles[n]) for n in owners}
         if len(wanted) > 1:
-            raise NotApplicable(f"the grid repeats {unit.text(literal)} as a number: it could be any of {owners}")
+            raise NotApplicable(
+                f"the grid repeats {unit.text(literal)} as a number: it could be any of {owners}"
+            )
         if wanted:
             edits.append(Edit(literal.start_byte, literal.end_byte, wanted.pop().encode()))
     return tuple(edits)
@@ -155,7 +166,8 @@ def _grid_literals(unit: Unit, launch: Launch) -> list[Node]:
 
 
 def _counts_blocks(unit: Unit, launch: Launch, name: str, literal: str, tiles: Mapping[str, str]) -> bool:
-    """Whether a number of the grid stands for this block: same value, and its kernel offsets programs by it."""
+    """Whether a number of the grid stands for this block: same value, and its kernel offsets programs
+    by it."""
     kernel = unit.function(launch.kernel)
     return tiles[name] == literal and kernel is not None and _offsets(unit, kernel, name)
 
@@ -165,10 +177,11 @@ TILE_SIZE = Rule(
     action="tiling",
     surface="triton",
     title="Shrink the tiles",
-    rationale="Large tiles reuse each loaded element many times; small ones load the same data again for every "
-    "neighbour.",
+    rationale="Large tiles reuse each loaded element many times; small ones load the same data again for "
+    "every neighbour.",
     preconditions=(
-        "Storage: the accumulator and the operands of a tile fit in the registers and shared memory of one program.",
+        "Storage: the accumulator and the operands of a tile fit in the registers and shared memory of one "
+        "program.",
         "Layout: partial tiles at the edges are masked or wrapped, for no size divides every shape.",
         "Data types: each extent is at least the least that the matrix unit takes (16).",
         "Hardware: enough tiles remain to occupy every multiprocessor.",

@@ -53,8 +53,8 @@ WARPS = Rule(
     action="warps",
     surface="triton",
     title="Use the default number of warps",
-    rationale="The number of warps was chosen for the tile: more of them share its registers and hide each other's "
-    "latency.",
+    rationale="The number of warps was chosen for the tile: more of them share its registers and hide each "
+    "other's latency.",
     preconditions=(
         "Storage: the tile holds enough elements to give every thread of every warp some, or warps idle.",
         "Hardware: num_warps times 32 threads and their registers fit on one multiprocessor.",
