@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from textual.app import ComposeResult
+from textual.cache import LRUCache
 from textual.containers import Container, Vertical
 
 from klineage_tui.actions import bindings_for
@@ -46,6 +47,10 @@ class Comparison:
     after: Kernel
     ops: Sequence[Op] = ()
 
+    @property
+    def key(self) -> tuple[str, str]:
+        return (self.old.commit if self.old is not None else "", self.new.commit)
+
 
 class HistoryScreen(Place):
     """See the module's text. Works the same on a walk that goes on and on a sealed lineage."""
@@ -61,7 +66,9 @@ class HistoryScreen(Place):
         self._wants_walk = False  # the person asked for the walk although it is sealed
         self._by_commit: dict[str, Step] = {}
         self._marked = ""
+        self._wanted = ("", "")
         self._view = "compare"
+        self._read: LRUCache[tuple[str, str], Comparison] = LRUCache(128)  # states never change
         self._commands: list[tuple[str, str]] = []
         self._blamed: Sequence[Step | None] = ()
 
@@ -155,8 +162,12 @@ class HistoryScreen(Place):
         self.query_one("#heading", TitleRow).show(*history_heading(self._state, old, new))
         self._show_why(old, new)
         self._update_bar()
+        self._wanted = (old.commit if old is not None else "", new.commit)
+        if (known := self._read.get(self._wanted)) is not None:
+            self._show_comparison(known)
+            return
         walk = self._walk
-        self.job("comparison", lambda: _compare(walk, old, new), self._show_comparison)
+        self.job("comparison", lambda: _compare(walk, old, new), self._compared)
 
     def _before(self, new: Step) -> Step | None:
         """What ``new`` is compared with: the marked state, or the one that it was made from."""
@@ -165,6 +176,11 @@ class HistoryScreen(Place):
         if new.decision == "rejected":
             return self._graph.host
         return self._by_commit.get(new.parent)
+
+    def _compared(self, found: Comparison) -> None:
+        self._read[found.key] = found
+        if found.key == self._wanted and self._view != "blame":
+            self._show_comparison(found)
 
     def _show_comparison(self, found: Comparison) -> None:
         if found.before is None:
@@ -238,13 +254,14 @@ class HistoryScreen(Place):
 
     def _load_blame(self) -> None:
         assert self._state is not None
-        walk, state, sealed = self._walk, self._state, bool(self._sealed) and not self._wants_walk
+        walk, sealed = self._walk, bool(self._sealed) and not self._wants_walk
         self.query_one("#code", Pane).entitle("BLAME  reading…")
         steps = self._steps
         self.job("comparison", lambda: writers(walk, steps, sealed=sealed), self._show_blame)
-        self._expert = state.steps[0]
 
     def _show_blame(self, found: tuple[Kernel, Sequence[Step | None]]) -> None:
+        if self._view != "blame":
+            return
         kernel, self._blamed = found
         self._show_view("blame")
         self._source.show_source(kernel.text, kernel.filename, labels=blame_labels(self._blamed))

@@ -25,7 +25,8 @@ from klineage_tui.widgets.lines import LineView
 from klineage_tui.widgets.source_view import Source
 
 LayoutMode = Literal["auto", "split", "unified"]
-SPLIT_FROM = 100  # cells of the view from which "auto" shows two columns
+SPLIT_FROM = 120  # cells of the view from which "auto" shows two columns
+_CONTEXTS = (None, 12, 6)  # equal lines around a change; the first that fits the view, else 3
 
 
 class DiffDocument:
@@ -141,14 +142,14 @@ class DiffView(LineView):
         self,
         *,
         layout_mode: LayoutMode = "auto",
-        context: int | None = 3,
         placeholder: str = "",
         id: str | None = None,
         classes: str | None = None,
     ) -> None:
         super().__init__(placeholder=placeholder, id=id, classes=classes)
         self._mode: LayoutMode = layout_mode
-        self._around = context
+        self._folded = True
+        self._around: int | None = 3
         self._compared: tuple[Diff, Source, Source] | None = None
         self._unfolded: frozenset[int] = frozenset()
 
@@ -159,6 +160,7 @@ class DiffView(LineView):
         before, after = Source(old, filename), Source(new, filename)
         self._compared = Diff(before.lines, after.lines, ops), before, after
         self._unfolded = frozenset()
+        self._around = self._fitting() if self._folded else None
         self._arrange(keep_position=keep_position)
         if not keep_position and (hunks := self._hunks()):
             self.move_to(hunks[0], tell=False)
@@ -193,8 +195,16 @@ class DiffView(LineView):
 
     def toggle_context(self) -> None:
         """Fold the equal lines, or show them all."""
-        self._around = None if self._around is not None else 3
+        self._folded = not self._folded
+        self._around = self._fitting() if self._folded else None
         self._rearrange()
+
+    def _fitting(self) -> int | None:
+        """As much context as the view holds without scrolling, and at least three lines."""
+        assert self._compared is not None
+        rows = self._compared[0].split if self.is_split else self._compared[0].unified
+        height = self.size.height
+        return next((context for context in _CONTEXTS if len(rows(context)) <= height), 3)
 
     @property
     def changed(self) -> tuple[int, int]:
@@ -276,8 +286,7 @@ class DiffView(LineView):
         gutter = Strip([Segment(text, base + self.roles[role]) for text, role in line.gutter])
         assert isinstance(self.document, DiffDocument)
         gutter = gutter.crop_extend(0, self.document.side_gutter, base)
-        text = self.text_strip(line, base, row)
-        shown = self.window(text, x, width - gutter.cell_length, base, row)
+        shown = self.window(line, x, width - gutter.cell_length, base, row)
         return Strip.join([gutter, shown]).crop(0, width)
 
     # Actions

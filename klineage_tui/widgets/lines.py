@@ -216,7 +216,7 @@ class LineView(ScrollView, can_focus=True, inherit_bindings=False):
         base = self.base_style(line.base, row, current)
         left = self.gutter_strip(line.gutter, self.document.gutter_width, base, current)
         room = width - left.cell_length
-        return Strip.join([left, self.window(self.text_strip(line, base, row), x, room, base, row)])
+        return Strip.join([left, self.window(line, x, room, base, row)])
 
     def base_style(self, role: str, row: int, current: bool) -> Style:
         """The style under a whole row: the widget's own, the line's, then mark and cursor."""
@@ -235,16 +235,20 @@ class LineView(ScrollView, can_focus=True, inherit_bindings=False):
         segments += [Segment(text, base + self.roles[role]) for text, role in parts]
         return Strip(segments).crop_extend(0, cells + self.has_cursor, base)
 
-    def window(self, text: Strip, x: int, cells: int, base: Style, row: int) -> Strip:
-        """``cells`` cells of a line from ``x`` on, with a mark at each end where it goes on."""
+    def window(self, line: Line, x: int, cells: int, base: Style, row: int) -> Strip:
+        """``cells`` cells of a line from ``x`` on, with a mark at each end where it goes on.
+
+        A mark has the colour of the changed words that it hides, if there are any.
+        """
         if cells <= 0:
             return Strip([])
+        text = self.text_strip(line, base, row)
         shown = text.crop_extend(x, x + cells, base).apply_offsets(x, row)
         if text.cell_length > x + cells:
-            mark = Strip([Segment(_MORE, base + self.roles["muted"])])
+            mark = Strip([Segment(_MORE, base + self.roles[_hidden(line, x + cells - 1, None)])])
             shown = Strip.join([shown.crop(0, cells - 1), mark])
         if x and text.cell_length:
-            mark = Strip([Segment(_LESS, base + self.roles["muted"])])
+            mark = Strip([Segment(_LESS, base + self.roles[_hidden(line, 0, x + 1)])])
             shown = Strip.join([mark, shown.crop(1)])
         return shown
 
@@ -363,6 +367,16 @@ class LineView(ScrollView, can_focus=True, inherit_bindings=False):
         top = self.scroll_offset.y
         if top <= y < top + self.size.height:
             self.refresh(Region(0, y - top, self.size.width, 1))
+
+
+def _hidden(line: Line, start: int, end: int | None) -> str:
+    """The role of a changed word that reaches into the cells ``start`` to ``end``, else ``muted``."""
+    for span in line.spans:
+        if span.role.endswith("-word"):
+            first, last = columns.width(line.text[: span.start]), columns.width(line.text[: span.end])
+            if last > start and (end is None or first < end):
+                return span.role
+    return "muted"
 
 
 def _layered(edges: Sequence[int], spans: Sequence[Span]) -> list[tuple[str, ...]]:
