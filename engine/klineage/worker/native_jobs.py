@@ -56,11 +56,11 @@ def _pin() -> None:
 
 def _twin(library: str) -> str:
     """A copy of a library, which the loader therefore maps a second time."""
-    return shutil.copy(library, Path(os.environ["KLINEAGE_SCRATCH"]) / "twin.so")
+    return shutil.copy(library, str(Path(os.environ["KLINEAGE_SCRATCH"]) / "twin.so"))
 
 
 def _measure(request: dict[str, Any], channel: Channel) -> None:
-    """Body of the measuring child: both kernels and a twin of the baseline, on the same buffers, on one thread.
+    """Body of the measuring child: both kernels and a twin of the baseline, on the same buffers.
 
     Buffers of their own would make equal kernels differ by 5 %: it matters which physical pages one gets.
     """

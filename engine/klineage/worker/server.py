@@ -49,7 +49,7 @@ def _preload(kind: str) -> dict[str, str]:
 
 
 def _warm_compiler() -> None:
-    """What every first compile of a process pays for: hashing triton itself, and modules that it imports late."""
+    """What the first compile of a process pays for: hashing triton itself, and modules imported late."""
     importlib.import_module("triton.experimental.gluon")
     for name in ("triton.runtime.cache", "triton.compiler.compiler"):  # it has moved between versions
         key = getattr(importlib.import_module(name), "triton_key", None)

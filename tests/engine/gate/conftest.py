@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-
 from klineage.executor import LocalExecutor
 from klineage.gate import GateEvent, GateRequest, Policy, Report, gate
 from klineage.kernel import Kernel
@@ -60,10 +59,11 @@ def c() -> MakeC:
     def make(body: str = "", *, before: str = "", flags: tuple[str, ...] = ()) -> Kernel:
         text = (
             "#include <stdint.h>\n#include <stdlib.h>\n#include <stdio.h>\n" + before + "\n"
-            "void rows_kernel(const float *x, const float *bias, float *y, int64_t rows, int64_t columns, float alpha) {\n"
-            "  " + body + "\n"
+            "void rows_kernel(const float *x, const float *bias, float *y,\n"
+            "                 int64_t rows, int64_t columns, float alpha) {\n  " + body + "\n"
             "  for (int64_t i = 0; i < rows; i++)\n"
-            "    for (int64_t j = 0; j < columns; j++) y[i * columns + j] = alpha * x[i * columns + j] + bias[j];\n}\n"
+            "    for (int64_t j = 0; j < columns; j++)\n"
+            "      y[i * columns + j] = alpha * x[i * columns + j] + bias[j];\n}\n"
         )
         return Kernel("c", "kernel.c", "rows_kernel", text.encode(), flags=flags)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-
 from klineage.gate import (
     Effect,
     GateEvent,
@@ -58,7 +57,8 @@ def test_a_report_survives_json(judge: Gate, c: MakeC) -> None:
 
 def test_more_work_is_slower_and_the_other_way_round_faster(judge: Gate, c: MakeC) -> None:
     again = c(
-        "for (int r = 0; r < 8; r++) { volatile float *p = y; for (int64_t j = 0; j < rows * columns; j++) p[j] = r; }"
+        "volatile float *p = y; for (int r = 0; r < 8; r++)"
+        " for (int64_t j = 0; j < rows * columns; j++) p[j] = r;"
     )
     slower = stage(judge(again, baseline=c()), "profile")
     assert slower.effect is Effect.SLOWER, slower
@@ -151,6 +151,10 @@ def test_the_next_gate_is_none_the_wiser(judge: Gate, c: MakeC) -> None:
     assert judge(c()).verdict is Verdict.PASS
 
 
+GLUED = (
+    '#define GLUE(a, b) __attribute__((a##b))\nGLUE(con, structor) static void early(void) { puts("now"); }'
+)
+
 COMPILE = {
     "error": (dict(body="int z = ;"), "compile", "expected expression"),
     "fork": (dict(body="fork();", before="int fork(void);"), "symbols", "fork()"),
@@ -158,7 +162,7 @@ COMPILE = {
     "fast math": (dict(flags=("-ffast-math",)), "flags", "-ffast-math"),
     "odd flag": (dict(flags=("-include/etc/passwd",)), "flags", "-include/etc/passwd"),
     "hidden constructor": (
-        dict(before="#define GLUE(a, b) __attribute__((a##b))\nGLUE(con, structor) static void f(void) { puts(\"now\"); }"),
+        dict(before=GLUED),
         "symbols",
         "init_array",
     ),

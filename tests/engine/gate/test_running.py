@@ -1,4 +1,4 @@
-"""Around the stages: cancelling, caching, workers that die, tools that are missing, and nothing left behind."""
+"""Around the stages: cancelling, caching, workers that die, missing tools, and nothing left behind."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-
 from klineage.executor import Cancelled, LocalExecutor
 from klineage.gate import GateEvent, GateRequest, Policy, Report, Verdict, capabilities, gate
 from klineage.gate import cache as gate_cache
