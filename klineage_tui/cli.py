@@ -40,7 +40,8 @@ _DESCRIPTION = "Walk an expert kernel backward, one gated simplification at a ti
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command line. Returns the exit code: 0 only on success, 1 for a refusal, 2 for a wrong call."""
+    """Run one command line. Returns the exit code: 0 only on success, 1 for a refusal,
+    2 for a wrong call, 70 for a defect of klineage itself."""
     words = list(sys.argv[1:] if argv is None else argv)
     try:
         return _run(words)
@@ -55,6 +56,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         # The reader (head, less) has gone; Python would complain again while closing stdout.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except Exception as defect:
+        from klineage_tui.crash import log_exception
+
+        where = log_exception(defect)
+        print(
+            f"klineage: a defect in klineage ({type(defect).__name__}); the details are in {where}",
+            file=sys.stderr,
+        )
+        return 70
 
 
 def _run(words: list[str]) -> int:
@@ -77,13 +87,17 @@ def _open_app(words: list[str]) -> int:
         epilog="verbs (klineage VERB --help for each):\n"
         + "\n".join(f"  {verb:<{width}}  {help}" for verb, (_, help) in VERBS.items()),
     )
-    parser.add_argument("workspace", nargs="?", type=Path, help="a git repository with lineages (default: here)")
+    parser.add_argument(
+        "workspace", nargs="?", type=Path, help="a git repository with lineages (default: here)"
+    )
     parser.add_argument("--lineage", metavar="ID", help="open this lineage")
     parser.add_argument("--version", action="version", version=f"klineage {__version__}")
     arguments = parser.parse_args(words)
     workspace: Path = arguments.workspace or default_workspace()
     if arguments.workspace and not workspace.exists() and workspace.parent == Path():
-        raise KlineageError(f"there is no command or folder named {str(workspace)!r}; klineage --help lists the commands")
+        raise KlineageError(
+            f"there is no command or folder named {str(workspace)!r}; klineage --help lists the commands"
+        )
     from klineage_tui.app import run
 
     return run(workspace, arguments.lineage)

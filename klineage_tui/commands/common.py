@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from klineage_tui.cli import default_workspace
-from klineage_tui.text.sanitize import sanitize
+from klineage_tui.text.sanitize import sanitize_lines
 
 if TYPE_CHECKING:
     from klineage.lineage import Step, Workspace
@@ -56,7 +56,7 @@ def opened_walk(arguments: argparse.Namespace) -> Iterator[Walk]:
 
 def say(text: str = "") -> None:
     """Print text from anywhere: kernels, compilers and commits may hold anything, so it is made visible."""
-    print(sanitize(text))
+    print("\n".join(sanitize_lines(text)))
 
 
 def print_json(value: Any) -> None:
@@ -90,4 +90,6 @@ def find_step(walk: Walk, name: str) -> Step:
     matching = {s.commit: s for s in everything if len(name) >= 4 and s.commit.startswith(name.lower())}
     if len(matching) == 1:
         return next(iter(matching.values()))
-    raise KlineageError(f"{walk.id} has no step {name!r}; it has {', '.join(named)} (or a commit, at least 4 digits)")
+    raise KlineageError(
+        f"{walk.id} has no step {name!r}; it has {', '.join(named)} (or a commit, at least 4 digits)"
+    )

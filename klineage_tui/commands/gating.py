@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,10 +16,12 @@ if TYPE_CHECKING:
 
 def gate_command(parser: argparse.ArgumentParser) -> Run:
     parser.add_argument("file", metavar="FILE", type=Path, help="the kernel")
-    parser.add_argument("--workload", required=True, metavar="W", help="a shipped workload's name, or a path to yours")
+    parser.add_argument(
+        "--workload", required=True, metavar="W", help="a shipped workload's name, or a path to yours"
+    )
     parser.add_argument("--against", metavar="FILE", type=Path, help="profile it against this kernel")
     parser.add_argument("--surface", metavar="S", help="triton or c (default: from the file's name)")
-    parser.add_argument("--platform", metavar="P", help="default: nvidia-sm90 for triton, cpu for c")
+    parser.add_argument("--platform", metavar="P", help="default: this machine's (nvidia-sm90 without a GPU)")
     parser.add_argument("--entry", metavar="NAME", help="the function to enter, when the file has several")
     parser.add_argument("--fresh", action="store_true", help="ignore cached results")
     add_json(parser)
@@ -27,21 +30,23 @@ def gate_command(parser: argparse.ArgumentParser) -> Run:
 
 def _gate(arguments: argparse.Namespace) -> int:
     from klineage.gate import GateRequest, Verdict, gate
-    from klineage.walk.opening import DEFAULT_PLATFORM
+    from klineage.walk.opening import default_platform
     from klineage.workload import load
 
     workload = load(arguments.workload)
     kernel = _kernel(arguments.file, workload, arguments)
     against = _kernel(arguments.against, workload, arguments) if arguments.against else None
-    platform = arguments.platform or DEFAULT_PLATFORM[kernel.surface]
+    platform = arguments.platform or default_platform(kernel.surface)
     report = gate(GateRequest(kernel, workload, platform, baseline=against), fresh=arguments.fresh)
     if arguments.json:
         print_json({**_builtins(report), "verdict": report.verdict, "why": report.why})
     else:
-        from klineage_tui.presentation.gate import gate_lines
+        from klineage_tui.presentation.gate import GateView, gate_lines
 
-        for line in gate_lines(report):
-            say(line)
+        for line in gate_lines(
+            GateView(status="current", report=report), width=shutil.get_terminal_size((100, 24)).columns
+        ):
+            say(line.text)
     return 0 if report.verdict is Verdict.PASS else 1
 
 

@@ -33,14 +33,20 @@ def _list(arguments: argparse.Namespace) -> int:
     if not summaries:
         say("no lineages here yet; klineage new KERNEL --workload W starts one")
     for summary in summaries:
-        say(f"{summary.id:<24} {summary.steps:>3} steps  {'sealed' if summary.sealed else 'open':<7} {summary.title}")
+        say(
+            f"{summary.id:<24} {summary.steps:>3} steps  {'sealed' if summary.sealed else 'open':<7} {summary.title}"
+        )
     return 0
 
 
 def log_command(parser: argparse.ArgumentParser) -> Run:
     add_lineage(parser)
-    parser.add_argument("--forward", action="store_true", help="the sealed lineage, naive first (default when sealed)")
-    parser.add_argument("--backward", action="store_true", help="the walk, expert first (default until sealed)")
+    parser.add_argument(
+        "--forward", action="store_true", help="the sealed lineage, naive first (default when sealed)"
+    )
+    parser.add_argument(
+        "--backward", action="store_true", help="the walk, expert first (default until sealed)"
+    )
     parser.add_argument("--rejected", action="store_true", help="the rejected attempts too")
     add_json(parser)
     return _log
@@ -60,14 +66,18 @@ def _log(arguments: argparse.Namespace) -> int:
     if arguments.forward and not forward:
         say(f"{arguments.id} is not sealed yet; klineage seal {arguments.id} writes the forward lineage")
     for step in steps:
-        name = f"x{step.number}" if step.decision == "rejected" else f"{'K' if use_forward else ''}{step.number}"
+        name = (
+            f"x{step.number}" if step.decision == "rejected" else f"{'K' if use_forward else ''}{step.number}"
+        )
         say(f"{step.commit[:10]}  {name:>4}  {step.subject:<46} {step.profile or step.why}")
     return 0
 
 
 def show_command(parser: argparse.ArgumentParser) -> Run:
     add_lineage(parser)
-    parser.add_argument("step", metavar="STEP", help="0 is the expert, K0 the naive form, x1 a rejected attempt; or a commit")
+    parser.add_argument(
+        "step", metavar="STEP", help="0 is the expert, K0 the naive form, x1 a rejected attempt; or a commit"
+    )
     parser.add_argument("--source", action="store_true", help="print the kernel itself")
     add_json(parser)
     return _show
@@ -121,17 +131,20 @@ def blame_command(parser: argparse.ArgumentParser) -> Run:
 
 def _blame(arguments: argparse.Namespace) -> int:
     with opened_walk(arguments) as walk:
-        lines = walk.workspace.blame(arguments.id)
+        lines = [
+            (number, line.step, line.text.decode("utf-8", "replace").rstrip("\r\n"))
+            for number, line in enumerate(walk.workspace.blame(arguments.id), start=1)
+        ]
     if arguments.json:
         print_json(
             [
-                {"line": number, "commit": line.step.commit, "step": line.step.number, "action": line.step.action, "text": line.text}
-                for number, line in enumerate(lines, start=1)
+                {"line": number, "commit": step.commit, "step": step.number, "action": step.action, "text": text}
+                for number, step, text in lines
             ]
         )
         return 0
-    for number, line in enumerate(lines, start=1):
-        say(f"{line.step.action or 'naive':<20} K{line.step.number:<3} {number:>5}  {line.text}")
+    for number, step, text in lines:
+        say(f"{step.action or 'naive':<20} K{step.number:<3} {number:>5}  {text}")
     return 0
 
 

@@ -33,9 +33,11 @@ def _demo(arguments: argparse.Namespace) -> int:
 
 def new_command(parser: argparse.ArgumentParser) -> Run:
     parser.add_argument("kernel", metavar="KERNEL", type=Path, help="the expert kernel's source file")
-    parser.add_argument("--workload", required=True, metavar="W", help="a shipped workload's name, or a path to yours")
+    parser.add_argument(
+        "--workload", required=True, metavar="W", help="a shipped workload's name, or a path to yours"
+    )
     parser.add_argument("--surface", metavar="S", help="triton or c (default: from the file's name)")
-    parser.add_argument("--platform", metavar="P", help="what it is for, e.g. nvidia-sm90 (default), cpu")
+    parser.add_argument("--platform", metavar="P", help="default: this machine's (nvidia-sm90 without a GPU)")
     parser.add_argument("--entry", metavar="NAME", help="the function to enter, when the file has several")
     parser.add_argument("--id", metavar="ID", help="name the lineage (default: <workload>-<surface>)")
     add_workspace(parser)

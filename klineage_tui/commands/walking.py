@@ -94,7 +94,9 @@ def _walk(arguments: argparse.Namespace) -> int:
             steps = [step_row(step) for step in (*outcome.accepted, *outcome.rejected)]
             print_json({"id": walk.id, "stopped": outcome.stopped, "steps": steps})
         else:
-            say(f"{walk.id}: {len(outcome.accepted)} accepted, {len(outcome.rejected)} rejected; stopped at: {outcome.stopped}")
+            say(
+                f"{walk.id}: {len(outcome.accepted)} accepted, {len(outcome.rejected)} rejected; stopped at: {outcome.stopped}"
+            )
     return 0
 
 
@@ -120,8 +122,12 @@ def _progress() -> object:
 
 def accept_command(parser: argparse.ArgumentParser) -> Run:
     add_lineage(parser)
-    parser.add_argument("number", nargs="?", type=int, default=1, metavar="N", help="which proposal (default: the first)")
-    parser.add_argument("--file", type=Path, metavar="FILE", help="accept this file of yours instead of a proposal")
+    parser.add_argument(
+        "number", nargs="?", type=int, default=1, metavar="N", help="which proposal (default: the first)"
+    )
+    parser.add_argument(
+        "--file", type=Path, metavar="FILE", help="accept this file of yours instead of a proposal"
+    )
     parser.add_argument("--why", default="", help="a word for the record")
     add_json(parser)
     return _accept
@@ -138,8 +144,12 @@ def _accept(arguments: argparse.Namespace) -> int:
 
 def reject_command(parser: argparse.ArgumentParser) -> Run:
     add_lineage(parser)
-    parser.add_argument("number", nargs="?", type=int, default=1, metavar="N", help="which proposal (default: the first)")
-    parser.add_argument("--file", type=Path, metavar="FILE", help="reject this file of yours instead of a proposal")
+    parser.add_argument(
+        "number", nargs="?", type=int, default=1, metavar="N", help="which proposal (default: the first)"
+    )
+    parser.add_argument(
+        "--file", type=Path, metavar="FILE", help="reject this file of yours instead of a proposal"
+    )
     parser.add_argument("--why", required=True, help="the reason, kept as evidence")
     add_json(parser)
     return _reject
@@ -159,7 +169,9 @@ def _chosen(walk: Walk, arguments: argparse.Namespace) -> Candidate:
         return walk.edited(read_bytes(arguments.file))
     candidates = walk.candidates()
     if not 1 <= arguments.number <= len(candidates):
-        raise KlineageError(f"{walk.id} has {len(candidates)} proposals, not a number {arguments.number}; klineage propose {walk.id} lists them")
+        raise KlineageError(
+            f"{walk.id} has {len(candidates)} proposals, not a number {arguments.number}; klineage propose {walk.id} lists them"
+        )
     return candidates[arguments.number - 1]
 
 
@@ -197,7 +209,9 @@ def _seal(arguments: argparse.Namespace) -> int:
         if arguments.json:
             print_json([step_row(step) for step in steps])
         else:
-            say(f"{walk.id}: sealed, {len(steps) - 1} optimizations; git log -p lineage/{walk.id} reads it as a course")
+            say(
+                f"{walk.id}: sealed, {len(steps) - 1} optimizations; git log -p lineage/{walk.id} reads it as a course"
+            )
     return 0
 
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-KLINEAGE = [sys.executable, "-m", "klineage_tui.cli"]
+from .commands import KLINEAGE
 
 
 @pytest.fixture(autouse=True)
@@ -25,7 +24,13 @@ def private_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.M
     home.mkdir(exist_ok=True)
     (home / ".gitconfig").write_text("[user]\n\tname = A. Curator\n\temail = curator@example.org\n")
     monkeypatch.setenv("HOME", str(home))
-    for name in ("XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_DATA_HOME", "KLINEAGE_WORKSPACE"):
+    for name in (
+        "XDG_CACHE_HOME",
+        "XDG_CONFIG_HOME",
+        "XDG_STATE_HOME",
+        "XDG_DATA_HOME",
+        "KLINEAGE_WORKSPACE",
+    ):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
 
@@ -36,7 +41,12 @@ def klineage() -> Callable[..., subprocess.CompletedProcess[str]]:
 
     def run(*words: object, ok: bool = True, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
         done = subprocess.run(
-            [*KLINEAGE, *map(str, words)], capture_output=True, text=True, timeout=240, cwd=cwd, env=dict(os.environ)
+            [*KLINEAGE, *map(str, words)],
+            capture_output=True,
+            text=True,
+            timeout=240,
+            cwd=cwd,
+            env=dict(os.environ),
         )
         if ok and done.returncode != 0:
             raise AssertionError(f"klineage {' '.join(map(str, words))} failed: {done.stderr}")
@@ -51,10 +61,3 @@ def klineage_json(klineage: Callable[..., subprocess.CompletedProcess[str]]) -> 
         return json.loads(klineage(*words, "--json", cwd=cwd).stdout)
 
     return run
-
-
-def git(repository: Path, *words: str) -> str:
-    """Plain git, as a user would look at what klineage wrote."""
-    return subprocess.run(
-        ["git", "-C", str(repository), *words], capture_output=True, text=True, check=True, timeout=60
-    ).stdout

@@ -15,18 +15,35 @@ from types import TracebackType
 
 import pyte
 
-KEYS = {"enter": "\r", "escape": "\x1b", "tab": "\t", "up": "\x1b[A", "down": "\x1b[B", "ctrl+s": "\x13", "ctrl+p": "\x10"}
+KEYS = {
+    "enter": "\r",
+    "escape": "\x1b",
+    "tab": "\t",
+    "up": "\x1b[A",
+    "down": "\x1b[B",
+    "ctrl+s": "\x13",
+    "ctrl+p": "\x10",
+}
 
 
 class Terminal:
     """Runs a command in a pty of the given size. Use as a context manager; it ends what it started."""
 
-    def __init__(self, command: Sequence[str], columns: int, rows: int, environment: dict[str, str] | None = None) -> None:
+    def __init__(
+        self, command: Sequence[str], columns: int, rows: int, environment: dict[str, str] | None = None
+    ) -> None:
         self.screen = pyte.Screen(columns, rows)
         self._stream = pyte.ByteStream(self.screen)
         self.pid, self._fd = pty.fork()
         if self.pid == 0:
-            os.environ.update({"TERM": "xterm-256color", "COLORTERM": "truecolor", "TEXTUAL_ANIMATIONS": "none", **(environment or {})})
+            os.environ.update(
+                {
+                    "TERM": "xterm-256color",
+                    "COLORTERM": "truecolor",
+                    "TEXTUAL_ANIMATIONS": "none",
+                    **(environment or {}),
+                }
+            )
             os.environ.pop("NO_COLOR", None)
             os.execvp(command[0], list(command))
         self.resize(columns, rows)
@@ -94,7 +111,9 @@ class Terminal:
     def __enter__(self) -> Terminal:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         if self.status is None:
             self.kill()
         os.close(self._fd)

@@ -10,9 +10,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from conftest import KLINEAGE, git
-
 from klineage.walk import Walk, new_lineage, open_workspace
+
+from .commands import KLINEAGE, git
 
 KILLS = 100
 SEED = int(os.environ.get("KLINEAGE_TEST_SEED", "20261129"))
@@ -71,7 +71,9 @@ def test_a_killed_walk_resumes_with_nothing_lost(tmp_path: Path) -> None:
             git(path, "fsck", "--strict", "--no-dangling")
             lineage = fresh_lineage(path)
             before = picture(path, lineage)
-    final = subprocess.run([*KLINEAGE, "walk", lineage, "-w", str(path)], capture_output=True, text=True, timeout=120)
+    final = subprocess.run(
+        [*KLINEAGE, "walk", lineage, "-w", str(path)], capture_output=True, text=True, timeout=120
+    )
     assert final.returncode == 0, final.stderr
     assert "simplest form" in final.stdout
     git(path, "fsck", "--strict", "--no-dangling")
@@ -83,7 +85,9 @@ def test_a_killed_walk_resumes_with_nothing_lost(tmp_path: Path) -> None:
 def processes_below(path: Path) -> list[Any]:
     """Processes that still work on behalf of this workspace, after a moment to notice their parent's death."""
     for _ in range(50):
-        listing = subprocess.run(["ps", "-eo", "pid,ppid,args"], capture_output=True, text=True, check=True).stdout
+        listing = subprocess.run(
+            ["ps", "-eo", "pid,ppid,args"], capture_output=True, text=True, check=True
+        ).stdout
         found = [line for line in listing.splitlines() if "klineage.worker" in line and " 1 " in line[:16]]
         if not found:
             return []

@@ -8,7 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import git
+
+from .commands import git
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -44,6 +45,7 @@ def refusal(klineage: Command, *words: object, cwd: Path | None = None) -> str:
         (b"void gemm(const float *x { \n", "kernel.c:1"),
         (b"int nothing_here;\n", "no function"),
     ],
+    ids=["empty", "blank", "binary", "huge", "broken", "no-function"],
 )
 def test_kernels_that_cannot_be_opened(content: bytes, said: str, tmp_path: Path, klineage: Command) -> None:
     kernel = tmp_path / "kernel.c"
@@ -71,7 +73,9 @@ def test_odd_bytes_open_and_are_kept(content: bytes, tmp_path: Path, klineage: C
     kernel.write_bytes(content)
     klineage("new", kernel, "--workload", "gemm", "-w", tmp_path / "w")
     kept = subprocess.run(
-        ["git", "-C", tmp_path / "w", "cat-file", "blob", "walk/gemm-c:kernel.c"], capture_output=True, check=True
+        ["git", "-C", tmp_path / "w", "cat-file", "blob", "walk/gemm-c:kernel.c"],
+        capture_output=True,
+        check=True,
     ).stdout
     assert kept == content
     klineage("propose", "gemm-c", "-w", tmp_path / "w")
@@ -80,10 +84,16 @@ def test_odd_bytes_open_and_are_kept(content: bytes, tmp_path: Path, klineage: C
 def test_missing_things_are_named(tmp_path: Path, klineage: Command) -> None:
     kernel = tmp_path / "kernel.c"
     kernel.write_bytes(GOOD_C)
-    assert "nowhere.c" in refusal(klineage, "new", tmp_path / "nowhere.c", "--workload", "gemm", "-w", tmp_path / "w")
+    assert "nowhere.c" in refusal(
+        klineage, "new", tmp_path / "nowhere.c", "--workload", "gemm", "-w", tmp_path / "w"
+    )
     assert "nosuch" in refusal(klineage, "new", kernel, "--workload", "nosuch", "-w", tmp_path / "w")
-    assert "fortran" in refusal(klineage, "new", kernel, "--workload", "gemm", "--surface", "fortran", "-w", tmp_path / "w")
-    assert "riscv" in refusal(klineage, "new", kernel, "--workload", "gemm", "--platform", "riscv", "-w", tmp_path / "w")
+    assert "fortran" in refusal(
+        klineage, "new", kernel, "--workload", "gemm", "--surface", "fortran", "-w", tmp_path / "w"
+    )
+    assert "riscv" in refusal(
+        klineage, "new", kernel, "--workload", "gemm", "--platform", "riscv", "-w", tmp_path / "w"
+    )
     klineage("new", kernel, "--workload", "gemm", "-w", tmp_path / "w")
     assert "nosuch" in refusal(klineage, "log", "nosuch", "-w", tmp_path / "w")
     assert "no step" in refusal(klineage, "show", "gemm-c", "7", "-w", tmp_path / "w")
@@ -107,13 +117,21 @@ def test_users_repositories_are_not_disturbed(tmp_path: Path, klineage: Command)
     (repository / "a.txt").write_text("two\n")
     (repository / "b.txt").write_text("new\n")
     git(repository, "add", "b.txt")
-    before = (git(repository, "status", "--porcelain=v2"), git(repository, "rev-parse", "HEAD"), git(repository, "ls-files", "-s"))
+    before = (
+        git(repository, "status", "--porcelain=v2"),
+        git(repository, "rev-parse", "HEAD"),
+        git(repository, "ls-files", "-s"),
+    )
 
     kernel = tmp_path / "kernel.c"
     kernel.write_bytes(GOOD_C)
     klineage("new", kernel, "--workload", "gemm", "-w", repository)
     klineage("log", "gemm-c", "-w", repository)
-    after = (git(repository, "status", "--porcelain=v2"), git(repository, "rev-parse", "HEAD"), git(repository, "ls-files", "-s"))
+    after = (
+        git(repository, "status", "--porcelain=v2"),
+        git(repository, "rev-parse", "HEAD"),
+        git(repository, "ls-files", "-s"),
+    )
     assert before == after
 
 

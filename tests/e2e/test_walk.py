@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import git
+
+from .commands import git
 
 EXPERTS = {"gemm-triton": 5, "fmha-triton": 4, "add_rmsnorm-triton": 4, "gemm-c": 5, "add_rmsnorm-c": 4}
 TRAILERS = {
@@ -27,7 +28,9 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("lineage", EXPERTS)
-def test_every_expert_walks_to_a_sealed_lineage(lineage: str, workspace: Path, klineage_json: Json, klineage: Command) -> None:
+def test_every_expert_walks_to_a_sealed_lineage(
+    lineage: str, workspace: Path, klineage_json: Json, klineage: Command
+) -> None:
     assert lineage in {row["id"] for row in klineage_json("demo", workspace, "--no-app")}
     walked = klineage_json("walk", lineage, "-w", workspace)
     accepted = [step for step in walked["steps"] if step["decision"] == "accepted"]
@@ -62,7 +65,11 @@ def check_trailers(workspace: Path, branch: str, steps: int) -> None:
     for number, commit in enumerate(commits):
         message = git(workspace, "show", "-s", "--format=%B", commit)
         parsed = subprocess.run(
-            ["git", "-C", workspace, "interpret-trailers", "--parse"], input=message, capture_output=True, text=True, check=True
+            ["git", "-C", workspace, "interpret-trailers", "--parse"],
+            input=message,
+            capture_output=True,
+            text=True,
+            check=True,
         ).stdout
         keys = {line.partition(":")[0] for line in parsed.splitlines()}
         values = dict(line.partition(": ")[::2] for line in parsed.splitlines())
@@ -71,7 +78,9 @@ def check_trailers(workspace: Path, branch: str, steps: int) -> None:
             assert keys >= TRAILERS, TRAILERS - keys
 
 
-def test_a_bundle_carries_a_lineage(workspace: Path, tmp_path: Path, klineage_json: Json, klineage: Command) -> None:
+def test_a_bundle_carries_a_lineage(
+    workspace: Path, tmp_path: Path, klineage_json: Json, klineage: Command
+) -> None:
     klineage("demo", workspace, "--no-app")
     klineage("walk", "add_rmsnorm-c", "-w", workspace, "--max-steps", "1")
     klineage("bundle", "create", "add_rmsnorm-c", tmp_path / "one.bundle", "-w", workspace)
@@ -102,4 +111,6 @@ def test_decisions_by_hand(tmp_path: Path, klineage_json: Json, klineage: Comman
 
     shown = klineage_json("show", "add_rmsnorm-c", "1", "-w", tmp_path)
     assert shown["reports"][0]["kernel"] == step["kernel"]
-    assert klineage_json("diff", "add_rmsnorm-c", "0", "1", "-w", tmp_path)["diff"].startswith("--- a/kernel.c")
+    assert klineage_json("diff", "add_rmsnorm-c", "0", "1", "-w", tmp_path)["diff"].startswith(
+        "--- a/kernel.c"
+    )

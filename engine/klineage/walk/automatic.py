@@ -32,7 +32,7 @@ class WalkOutcome:
 
 def walk_automatically(
     walk: Walk,
-    limits: WalkLimits = WalkLimits(),  # noqa: B008 - frozen
+    limits: WalkLimits = WalkLimits(),
     on_step: Callable[[Step], None] | None = None,
     on_event: Callable[[Candidate | None, GateEvent], None] | None = None,
     cancel: threading.Event | None = None,
@@ -94,7 +94,9 @@ def _check_expert(
         return
     _stop_if_gate_is_broken(report)
     if report.verdict is not Verdict.PASS:
-        raise KlineageError(f"{walk.id}: the kernel does not pass its own gate, so it cannot be walked: {report.why}")
+        raise KlineageError(
+            f"{walk.id}: the kernel does not pass its own gate, so it cannot be walked: {report.why}"
+        )
 
 
 def _stop_if_gate_is_broken(report: Report) -> None:

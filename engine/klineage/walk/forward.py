@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from klineage.errors import KlineageError
@@ -33,7 +34,9 @@ class _Sealing:
     def gated(self, kernel: Kernel, baseline: Kernel, what: str) -> Report:
         if self.on_progress is not None:
             self.on_progress(what)
-        report = gate(GateRequest(kernel, self.walk.workload, self.platform, baseline=baseline), None, self.cancel)
+        report = gate(
+            GateRequest(kernel, self.walk.workload, self.platform, baseline=baseline), None, self.cancel
+        )
         if self.cancel is not None and self.cancel.is_set():
             raise KlineageError("sealing was cancelled; nothing was written")
         return report
@@ -59,7 +62,7 @@ def seal(
     backward = list(reversed(steps))  # the simplest first
     forward = [
         _transition(sealing, number, simpler, richer)
-        for number, (simpler, richer) in enumerate(zip(backward, backward[1:], strict=False), start=1)
+        for number, (simpler, richer) in enumerate(pairwise(backward), start=1)
     ]
     return tuple(walk.workspace.seal(walk.id, forward, expected_head=head))
 
@@ -116,7 +119,7 @@ def _how(sealing: _Sealing, step: Step, before: Kernel, after: Kernel) -> str:
 
 
 def forward_title(backward: str) -> str:
-    """``Remove software pipelining`` becomes ``Add software pipelining``; other titles are quoted as undone."""
+    """``Remove software pipelining`` becomes ``Add software pipelining``; others are quoted as undone."""
     if backward.startswith("Remove "):
         return "Add " + backward.removeprefix("Remove ")
     return f"Undo: {backward}"

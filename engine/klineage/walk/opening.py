@@ -7,14 +7,24 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from klineage.errors import KlineageError
-from klineage.kernel import Kernel
+from klineage.kernel import Kernel, Surface
 from klineage.lineage import Meta, StepRecord, Workspace
 from klineage.resources import shipped
 from klineage.walk.reading import read_kernel
 from klineage.workload import WORKLOAD_FILE, Workload
 from klineage.workload import load as load_workload
 
-DEFAULT_PLATFORM = {"triton": "nvidia-sm90", "c": "cpu"}
+FALLBACK_GPU = "nvidia-sm90"
+
+
+def default_platform(surface: Surface) -> str:
+    """What a kernel is for when nobody says: this machine's CPU (C) or GPU (Triton; else ``nvidia-sm90``)."""
+    from klineage.platform import detect
+
+    machine = detect()
+    if surface == "c":
+        return machine.cpu_platform
+    return machine.gpu.platform if machine.gpu else FALLBACK_GPU
 
 
 @dataclass(frozen=True)
@@ -61,7 +71,7 @@ def new_lineage(
 
     spec = load_workload(workload)
     kernel = read_kernel(kernel_path, spec, surface=surface, entry=entry)
-    target = platform or DEFAULT_PLATFORM[kernel.surface]
+    target = platform or default_platform(kernel.surface)
     parse_platform(target)
     _refuse_broken(kernel, spec, kernel_path)
     kernel = _pinned(kernel)
@@ -84,7 +94,7 @@ def new_lineage(
 
 
 def demo(path: Path) -> tuple[str, ...]:
-    """A workspace at ``path`` with a lineage for every shipped expert; those that exist already stay as they are."""
+    """A workspace at ``path`` with a lineage for every shipped expert; those that are there already stay."""
     workspace = Workspace.create(path)
     try:
         present = {summary.id for summary in workspace.lineages()}

@@ -23,7 +23,9 @@ def read_kernel(
     chosen = _surface_of(path, surface)
     if chosen not in workload.element:
         known = ", ".join(sorted(workload.element))
-        raise KlineageError(f"{workload.name} declares no element type for {chosen} (it has {known}); add it to ELEMENT in its workload.py")
+        raise KlineageError(
+            f"{workload.name} declares no element type for {chosen} (it has {known}); add it to ELEMENT in its workload.py"
+        )
     from klineage.surface.dispatch import entry_of, flags_of
 
     name = entry_of(chosen, path.name, source, workload, wanted=entry)
@@ -39,10 +41,14 @@ def read_bytes(path: Path) -> bytes:
             raise KlineageError(f"{path} is not a regular file; name a kernel file")
         size = path.stat().st_size
         if size > MAX_BYTES:
-            raise KlineageError(f"{path} has {size:,} bytes, more than the {MAX_BYTES:,} of any kernel; extract the kernel into a file of its own")
+            raise KlineageError(
+                f"{path} has {size:,} bytes, more than the {MAX_BYTES:,} of any kernel; extract the kernel into a file of its own"
+            )
         source = path.read_bytes()
     except OSError as error:
-        raise KlineageError(f"cannot read {path}: {os.strerror(error.errno or 0)}; check the path and its permissions") from error
+        raise KlineageError(
+            f"cannot read {path}: {os.strerror(error.errno or 0)}; check the path and its permissions"
+        ) from error
     if not source.strip():
         raise KlineageError(f"{path} is empty; name a file that holds a kernel")
     if b"\0" in source:
@@ -55,8 +61,12 @@ def _surface_of(path: Path, surface: str | None) -> Surface:
         for known in _SUFFIXES.values():
             if surface == known:
                 return known
-        raise KlineageError(f"unknown surface {surface!r}; this version walks {', '.join(_SUFFIXES.values())}")
+        raise KlineageError(
+            f"unknown surface {surface!r}; this version walks {', '.join(_SUFFIXES.values())}"
+        )
     try:
         return _SUFFIXES[path.suffix.lower()]
     except KeyError:
-        raise KlineageError(f"cannot tell the language of {path.name}; say --surface triton or --surface c") from None
+        raise KlineageError(
+            f"cannot tell the language of {path.name}; say --surface triton or --surface c"
+        ) from None

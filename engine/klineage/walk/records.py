@@ -62,7 +62,9 @@ def measurement_text(m: Measurement) -> str:
     """Interval, both latencies, the clock: ``[1.75, 1.79] 0.342 ms of 0.193 ms (cuda-event, paper)``."""
     if m.baseline_ms is None or m.low is None or m.high is None:
         return f"{m.candidate_ms:.3g} ms ({m.timer}, {m.size})"
-    return f"[{m.low:.3g}, {m.high:.3g}] {m.candidate_ms:.3g} ms of {m.baseline_ms:.3g} ms ({m.timer}, {m.size})"
+    return (
+        f"[{m.low:.3g}, {m.high:.3g}] {m.candidate_ms:.3g} ms of {m.baseline_ms:.3g} ms ({m.timer}, {m.size})"
+    )
 
 
 def _ratio(report: Report) -> float | None:

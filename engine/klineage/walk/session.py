@@ -13,7 +13,6 @@ from klineage.lineage import Draft, Meta, Step, Workspace
 from klineage.proposer.candidate import Candidate
 from klineage.walk import forward, records
 from klineage.walk.snapshot import kernel_from, workload_from
-
 from klineage.workload import WORKLOAD_FILE, Workload
 
 OnEvent = Callable[[GateEvent], None]
@@ -173,9 +172,13 @@ class Walk:
             state = self.state()
             kernel = state.kernel_of(candidate)
             if report.kernel != kernel.hash:
-                raise KlineageError("this gate result belongs to other bytes; gate the kernel again, then accept")
+                raise KlineageError(
+                    "this gate result belongs to other bytes; gate the kernel again, then accept"
+                )
             if report.baseline != state.kernel.hash:
-                raise KlineageError("this gate result was taken on another step; gate the kernel again, then accept")
+                raise KlineageError(
+                    "this gate result was taken on another step; gate the kernel again, then accept"
+                )
             if report.verdict is not Verdict.PASS:
                 raise KlineageError(f"the gate did not pass ({report.why}); edit the kernel or reject it")
             by_hand = edited or candidate.proposer == "person"

@@ -24,5 +24,7 @@ def workload_from(meta: Meta, files: Mapping[str, bytes], commit: str) -> Worklo
 
 def _file(files: Mapping[str, bytes], name: str, commit: str) -> bytes:
     if name not in files:
-        raise KlineageError(f"commit {commit[:12]} has no {name}, so the lineage is damaged; open a bundle of it elsewhere")
+        raise KlineageError(
+            f"commit {commit[:12]} has no {name}, so the lineage is damaged; open a bundle of it elsewhere"
+        )
     return files[name]
