@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-import tempfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 
 from klineage.errors import KlineageError
@@ -14,6 +12,7 @@ from klineage.lineage.importer import Importer
 from klineage.lineage.lock import writing
 from klineage.lineage.model import check_id
 from klineage.lineage.plumbing import Git, GitError
+from klineage.lineage.scratch import scratch_repository
 from klineage.lineage.workspace import Workspace
 
 _SIGNATURE = re.compile(rb"# v[23] git bundle\n")
@@ -34,7 +33,7 @@ def bundle_create(workspace: Workspace, lineage_id: str, path: Path | str) -> No
     git = workspace.git
     names = [refs.walk(lineage_id), refs.sealed(lineage_id), refs.operations(lineage_id)]
     found = {ref: raw.commit for ref, raw in store.each(git, *names, refs.rejected(lineage_id)).items()}
-    with _scratch(len(head.commit), git.place / "objects") as scratch:
+    with scratch_repository(len(head.commit), git.place / "objects") as scratch:
         scratch.sign(*git.identity)
         write.move(scratch, None, [(ref, "", commit) for ref, commit in found.items()])
         reachable = set(scratch.run("rev-list", "--all").decode().split())
@@ -66,7 +65,7 @@ def bundle_open(path: Path | str, workspace: Workspace) -> str:
     ]
     commits = {ref: commit for commit, ref in (pair for pair in heads if len(pair) == 2) if ref != "HEAD"}
     lineage_id = _only_lineage(file, commits)
-    with _scratch(len(commits[refs.walk(lineage_id)])) as scratch:
+    with scratch_repository(len(commits[refs.walk(lineage_id)])) as scratch:
         try:
             scratch.run("fetch", "--quiet", "--no-tags", str(file), "refs/*:refs/*")
         except GitError as error:
@@ -137,23 +136,6 @@ def _is_bundle(file: Path) -> bool:
             return _SIGNATURE.match(stream.read(32)) is not None
     except OSError as error:
         raise KlineageError(f"cannot read {file}: {error.strerror}") from error
-
-
-@contextmanager
-def _scratch(hash_length: int, borrow: Path | None = None) -> Iterator[Git]:
-    """A bare repository that lasts for a block, with the objects of ``borrow`` if given."""
-    with tempfile.TemporaryDirectory(prefix="klineage-") as name:
-        folder = Path(name)
-        kind = "sha1" if hash_length == 40 else "sha256"
-        Git(None, folder).run("init", "--quiet", "--bare", "--template=", f"--object-format={kind}", name)
-        if borrow is not None:
-            (folder / "objects" / "info").mkdir(exist_ok=True)
-            (folder / "objects" / "info" / "alternates").write_text(f"{borrow}\n")
-        git = Git(folder)
-        try:
-            yield git
-        finally:
-            git.close()
 
 
 def _notes(git: Git) -> dict[str, str]:

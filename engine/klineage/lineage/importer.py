@@ -94,8 +94,11 @@ class Importer:
             self._fail(self._process.communicate()[1])
 
     def _fail(self, stderr: bytes) -> None:
+        error = self._git.error("fast-import", self._process.returncode, stderr)
         (self._git.place / f"fast_import_crash_{self._process.pid}").unlink(missing_ok=True)
-        raise self._git.error("fast-import", self._process.returncode, stderr)
+        for unfinished in re.findall(r"tmp_pack_\w+", error.stderr):
+            (self._git.place / "objects" / "pack" / unfinished).unlink(missing_ok=True)
+        raise error
 
 
 def _quote(path: str) -> bytes:

@@ -12,6 +12,7 @@ from typing import Literal
 from klineage.errors import KlineageError
 from klineage.lineage.model import Step
 from klineage.lineage.plumbing import Git
+from klineage.lineage.scratch import scratch_repository
 
 _HUNK = re.compile(rb"^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@", re.MULTILINE)
 
@@ -90,7 +91,9 @@ def _hunks(old: bytes, new: bytes) -> list[tuple[int, int, int, int]]:
 def blame(git: Git, steps: Sequence[Step], filename: str) -> list[BlameLine]:
     """For each line of ``filename`` in the last of ``steps``, the one of them that wrote it."""
     writers = {step.commit: step for step in steps}
-    out = git.run("blame", "--porcelain", "--no-textconv", steps[-1].commit, "--", filename)
+    with scratch_repository(len(steps[-1].commit), git.place / "objects") as plain:
+        # The user's repository may name a blame.ignoreRevsFile, which no option can take back.
+        out = plain.run("blame", "--porcelain", "--no-textconv", steps[-1].commit, "--", filename)
     lines: list[BlameLine] = []
     writer = steps[-1]
     for line in split_lines(out):

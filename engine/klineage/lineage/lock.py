@@ -33,10 +33,10 @@ class Held:
 
 
 @contextmanager
-def writing(git_dir: Path, lineage_id: str, wait: float = WAIT_SECONDS) -> Iterator[Held]:
+def writing(git_dir: Path, lineage_id: str) -> Iterator[Held]:
     """Hold the workspace for one write.
 
-    Raises KlineageError when the folder cannot be written, or another klineage keeps it longer than ``wait``.
+    Raises KlineageError when the folder cannot be written, or another klineage keeps it too long.
     """
     path = git_dir / NAME
     try:
@@ -45,7 +45,7 @@ def writing(git_dir: Path, lineage_id: str, wait: float = WAIT_SECONDS) -> Itera
         reason = "is read-only" if error.errno in (errno.EACCES, errno.EROFS, errno.EPERM) else str(error)
         raise KlineageError(f"cannot write to {git_dir}: it {reason}; nothing was changed") from error
     try:
-        _take(descriptor, git_dir, wait)
+        _take(descriptor, git_dir)
         held = Held(descriptor, _interrupted(descriptor))
         _put(descriptor, f"{os.getpid()} {time.time():.3f} {lineage_id}\n")
         try:
@@ -63,8 +63,8 @@ def writing(git_dir: Path, lineage_id: str, wait: float = WAIT_SECONDS) -> Itera
         os.close(descriptor)
 
 
-def _take(descriptor: int, git_dir: Path, wait: float) -> None:
-    deadline = time.monotonic() + wait
+def _take(descriptor: int, git_dir: Path) -> None:
+    deadline = time.monotonic() + WAIT_SECONDS
     while True:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

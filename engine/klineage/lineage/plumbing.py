@@ -36,12 +36,12 @@ _CONFIG = {
     "color.ui": "never",
     "i18n.commitEncoding": "UTF-8",
     "i18n.logOutputEncoding": "UTF-8",
-    "blame.ignoreRevsFile": "",
     "init.defaultBranch": "main",
     "gc.auto": "0",
     "transfer.fsckObjects": "true",
     "advice.diverging": "false",
 }
+_FULL = 65_536  # bytes; git often blames the consequence of a full disk instead
 _LOCATION = (
     "GIT_DIR",
     "GIT_WORK_TREE",
@@ -108,6 +108,12 @@ def isolation(git_dir: Path | None) -> dict[str, str]:
     return variables
 
 
+def _elsewhere() -> list[str]:
+    """A command prefix that makes git forget which repository klineage itself was started from."""
+    unset = [part for name in _LOCATION if name in os.environ for part in ("-u", name)]
+    return ["env", *unset] if unset else []
+
+
 class Git:
     """One repository's git. ``run`` may be called from any thread."""
 
@@ -143,7 +149,10 @@ class Git:
     def start(self, *args: str, keep_open: Sequence[int] = ()) -> Any:
         """A running git with pipes on all three streams. ``keep_open``: file descriptors that it inherits."""
         return self._command.execute(
-            ["git", *args], istream=subprocess.PIPE, as_process=True, pass_fds=tuple(keep_open)
+            [*([] if self.git_dir else _elsewhere()), "git", *args],
+            istream=subprocess.PIPE,
+            as_process=True,
+            pass_fds=tuple(keep_open),
         )
 
     def run(
@@ -180,7 +189,7 @@ class Git:
         said = [line for line in text.split("\n") if line.startswith(("fatal:", "error:"))]
         line = (said or text.split("\n"))[-1].removeprefix("fatal: ").removeprefix("error: ")
         place = self.place
-        if "No space left on device" in text or "quota exceeded" in text:
+        if "No space left on device" in text or shutil.disk_usage(place).free < _FULL:
             return GitError(f"the disk is full, nothing was changed in {place}; free some space", text)
         if status < 0:
             return GitError(f"git {verb} was ended by signal {-status} in {place}", text)
@@ -237,10 +246,10 @@ def discover(path: Path) -> Path:
         raise KlineageError(f"{path} does not exist; give the folder of a workspace (a git repository)")
     if not path.is_dir():
         raise KlineageError(f"{path} is a file; give the folder of a workspace (a git repository)")
-    unset = [part for name in _LOCATION if name in os.environ for part in ("-u", name)]
-    ask = ["git", "rev-parse", "--path-format=absolute", "--git-common-dir"]
     status, out, err = git.Git(str(path)).execute(
-        ["env", *unset, *ask] if unset else ask, with_extended_output=True, with_exceptions=False
+        [*_elsewhere(), "git", "rev-parse", "--path-format=absolute", "--git-common-dir"],
+        with_extended_output=True,
+        with_exceptions=False,
     )
     if status == 0:
         return Path(out)
@@ -257,7 +266,10 @@ def user_identity(path: Path) -> tuple[str, str]:
     import git
 
     status, out, _ = git.Git(str(path)).execute(
-        ["git", "var", "GIT_AUTHOR_IDENT"], with_extended_output=True, with_exceptions=False
+        [*_elsewhere(), "git", "var", "GIT_AUTHOR_IDENT"],
+        with_extended_output=True,
+        with_exceptions=False,
+        env={"GIT_AUTHOR_DATE": "@0 +0000"},
     )
     match = re.fullmatch(r"(.*) <(.*)> \d+ [-+]\d+", out) if status == 0 else None
     return (match[1], match[2]) if match and match[1] else FALLBACK_IDENTITY
