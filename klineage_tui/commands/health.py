@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import argparse
+from typing import TYPE_CHECKING
 
 from klineage_tui.commands.common import Run, add_json, print_json, say
+
+if TYPE_CHECKING:
+    from klineage.gate import Capability
 
 
 def doctor_command(parser: argparse.ArgumentParser) -> Run:
@@ -14,9 +18,8 @@ def doctor_command(parser: argparse.ArgumentParser) -> Run:
 
 def _doctor(arguments: argparse.Namespace) -> int:
     from klineage.gate import capabilities
-    from klineage.lineage import git_capability
 
-    rows = [git_capability(), *capabilities()]
+    rows = [_git(), *capabilities()]
     if arguments.json:
         print_json(rows)
         return 0
@@ -26,6 +29,17 @@ def _doctor(arguments: argparse.Namespace) -> int:
         if not row.ok and row.remedy:
             say(f"    {'':<{width}}  to get it: {row.remedy}")
     return 0
+
+
+def _git() -> Capability:
+    from klineage.errors import KlineageError
+    from klineage.gate import Capability
+    from klineage.lineage.plumbing import find_git
+
+    try:
+        return Capability("git", True, find_git())
+    except KlineageError as error:
+        return Capability("git", False, str(error), "apt install git (or your system's way)")
 
 
 COMMANDS = {"doctor": doctor_command}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,7 +23,7 @@ from klineage_tui.commands.common import (
 if TYPE_CHECKING:
     from klineage.gate import GateEvent
     from klineage.lineage import Step
-    from klineage.proposer import Candidate
+    from klineage.proposer.candidate import Candidate
     from klineage.walk import Walk
 
 
@@ -105,7 +106,7 @@ def _say_step(step: Step) -> None:
     say(f"{mark} {step.number:>2}  {step.subject:<44} {step.profile or step.why}")
 
 
-def _progress() -> object:
+def _progress() -> Callable[[Candidate | None, GateEvent], None] | None:
     """One line on a terminal's stderr that says what the gate does now; nothing elsewhere."""
     if not sys.stderr.isatty():
         return None

@@ -239,9 +239,9 @@ def discover(path: Path) -> Path:
 
     The user's own settings hold here, so that ``safe.directory`` keeps its meaning.
     """
-    import git
-
     find_git()
+    import git  # refuses to be imported where there is no git
+
     if not path.exists():
         raise KlineageError(f"{path} does not exist; give the folder of a workspace (a git repository)")
     if not path.is_dir():
