@@ -7,16 +7,17 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from klineage_tui.presentation.gate import verdict_role
-from klineage_tui.presentation.history import change_of
 from klineage_tui.presentation.walk import step_name
 from klineage_tui.text.columns import pad
 from klineage_tui.text.line import Line, compose
+from klineage_tui.text.numbers import ratio
 from klineage_tui.text.sanitize import sanitize, sanitize_lines
 
 if TYPE_CHECKING:
     from klineage.lineage import Step
 
 _LABEL = 12
+_COUNTS = "counts, not time"
 _COUNTED = ("more-work", "same-work", "less-work", "mixed-work")
 
 
@@ -64,13 +65,13 @@ def _decision(step: Step) -> str:
 def _gate(step: Step, cells: int) -> Iterator[Line]:
     if not step.gate:
         return
-    verdict, _, policy = step.gate.partition(" ")
+    verdict, _, policy = step.gate.partition("; ")
     yield compose(
         (pad("gate", _LABEL), "muted"),
         (sanitize(verdict).upper(), verdict_role(verdict)),
-        f"  {sanitize(policy)}".rstrip(),
         (f"  {sanitize(step.trust)}" if step.trust else "", "verdict-info"),
         (f"  {sanitize(step.platform)}" if step.platform else "", "muted"),
+        (f"  {sanitize(policy)}" if policy else "", "muted"),
     )
     for name, text in (("compile", step.compile), ("correctness", step.correctness)):
         word, _, summary = text.partition(", ")
@@ -79,19 +80,15 @@ def _gate(step: Step, cells: int) -> Iterator[Line]:
 
 
 def _profile(step: Step, cells: int) -> Iterator[Line]:
-    if not step.profile:
-        return
-    if step.effect in _COUNTED:
-        summary = step.profile.removeprefix(step.effect).lstrip(", ")
-        yield from _verdict("profile", step.effect, f"counts, not time: {summary}", cells)
-        return
-    if step.ratio is None:
-        word, _, summary = step.profile.partition(", ")
-        yield from _verdict("profile", word, summary, cells)
-        return
-    summary = step.profile.removeprefix(step.effect).lstrip(", ")
-    tag = f"  {step.trust}" if step.trust else ""
-    yield from _verdict("profile", step.effect, summary + tag or change_of(step), cells)
+    """Ratio before times, the trust tag beside the numbers, and counts called counts."""
+    text = step.profile
+    if step.effect in _COUNTED and not text.startswith(_COUNTS):
+        text = f"{_COUNTS}: {text}"
+    if step.ratio is not None:
+        text = f"{ratio(step.ratio)} {text}"
+    if step.trust and step.effect and step.effect not in _COUNTED:
+        text += f"  {step.trust}"
+    yield from _verdict("profile", step.effect, text, cells)
 
 
 def _verdict(label: str, word: str, summary: str, cells: int) -> Iterator[Line]:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from klineage.lineage import Step
 
 _TIMES = re.compile(
-    r"(?P<after>[0-9.e+-]+) ms of (?P<before>[0-9.e+-]+) ms \((?P<timer>[^,()]*), (?P<size>[^()]*)\)"
+    r"(?P<after>[0-9.e+-]+) ms(?: of (?P<before>[0-9.e+-]+) ms)? \((?P<timer>[^,()]*), (?P<size>[^()]*)\)"
 )
 
 
@@ -32,12 +32,12 @@ def latencies(steps: Sequence[Step]) -> dict[str, Latency]:
     """
     found: dict[str, Latency] = {}
     for index, step in enumerate(steps):
-        match = _TIMES.search(step.profile) if step.ratio is not None else None
+        match = _TIMES.search(step.profile) if step.trust.startswith("measured") else None
         if match is None:
             continue
         clock = f"{match['timer']}, {match['size']}"
         found[step.commit] = Latency(float(match["after"]), clock)
-        if index == 1:
+        if index == 1 and match["before"]:
             found.setdefault(steps[0].commit, Latency(float(match["before"]), clock))
     return found
 

@@ -73,7 +73,7 @@ def _rejected_line(attempt: Step, cells: int) -> Line:
 
 def rejection_word(attempt: Step) -> str:
     """``FAIL`` and its kin when the gate decided; ``NO`` when a person did."""
-    verdict = attempt.gate.split(" ", 1)[0].strip(",")
+    verdict = attempt.gate.partition(";")[0].strip()
     return verdict.upper() if verdict in ("fail", "error", "timeout", "unsupported") else "NO"
 
 

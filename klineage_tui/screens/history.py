@@ -148,10 +148,11 @@ class HistoryScreen(Place):
         steps, state = self._steps, self._state
         self._graph.show_graph(graph_of(steps, state.steps, state.rejected), select=select)
         self._graph.mark_step(self._marked)
-        self._waterfall.show_steps(steps, select=select)
         self._load()
         if self._view == "blame":
             self._load_blame()
+        elif self._view == "waterfall":
+            self._show_waterfall()
 
     def _load(self) -> None:
         """Compare the cursor with the marked state or its parent; only the latest request counts."""
@@ -246,7 +247,12 @@ class HistoryScreen(Place):
         elif self._view == "blame":
             self._load_blame()
         else:
-            self.query_one("#code", Pane).entitle("WATERFALL")
+            self._show_waterfall()
+
+    def _show_waterfall(self) -> None:
+        step = self._graph.step
+        self._waterfall.show_steps(self._steps, select=step.commit if step is not None else "")
+        self.query_one("#code", Pane).entitle("WATERFALL", "enter goes to a state")
 
     @property
     def _code_view(self) -> LineView:

@@ -108,8 +108,8 @@ def _record(
 ) -> StepRecord:
     effect = "slower" if ratio > 1.01 else "faster" if ratio < 0.99 else "neutral"
     interval = f"[{ratio * 0.99:.3g}, {ratio * 1.01:.3g}]"
-    times = f"{effect} {ratio:.3g}x {interval} {after} ms of {before} ms (cuda-event, paper)"
-    counts = "more-work, 262144 bytes loaded instead of 131072"
+    times = f"{interval} {after} ms of {before} ms (cuda-event, paper)"
+    counts = "counts, not time: bytes 2.00x, operations 1.00x, registers 40 -> 53"
     return StepRecord(
         subject=subject,
         body="The loads of the next tile no longer overlap the dot.\n\nEvery iteration waits for memory.",
@@ -120,7 +120,7 @@ def _record(
         proposer=f"rules:{action}",
         who="A. Curator",
         why="one mechanism, and the gate agrees",
-        gate="pass (policy 1)",
+        gate="pass; policy 1",
         compile="pass, sm_90 122 registers, 96.0 KiB shared, 0 bytes spilled",
         correctness="pass, 3 seeds, worst error 2.1e-3 of 1.6e-2",
         profile=times if timed else counts,
@@ -143,7 +143,7 @@ def _reject(workspace: Workspace, source: str) -> None:
             proposer="person",
             who="A. Curator",
             why=why,
-            gate=f"{gate} (policy 1)",
+            gate=f"{gate}; policy 1",
             correctness="fail, mismatch at y[3, 7]: nan instead of 0.25"
             if gate == "fail"
             else "pass, 3 seeds",

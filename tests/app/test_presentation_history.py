@@ -39,8 +39,8 @@ def step(number: int, action: str, before: float, after: float, clock: str = "cu
         locus="kernel.py::k",
         removes=(Feature("kernel.py::k", action),),
         decision="accepted",
-        gate="pass (policy 1)",
-        profile=f"{effect} {ratio:.3g}x [1, 2] {after} ms of {before} ms ({clock})",
+        gate="pass; policy 1",
+        profile=f"[1, 2] {after} ms of {before} ms ({clock})",
         effect=effect,
         ratio=ratio,
         trust="measured-gpu",
@@ -52,7 +52,7 @@ FAILED = replace(
     step(2, "mma", 0.4, 0.4),
     commit="f" * 40,
     decision="rejected",
-    gate="fail (policy 1)",
+    gate="fail; policy 1",
     profile="",
     ratio=None,
 )
@@ -110,12 +110,12 @@ def test_the_waterfall_says_its_scale() -> None:
 
 
 def test_counts_are_never_times() -> None:
-    counted = replace(WALK[1], profile="more-work, 2 loads instead of 1", effect="more-work", ratio=None)
+    counted = replace(WALK[1], profile="counts, not time: bytes 2.00x", effect="more-work", ratio=None)
     assert latencies([EXPERT, counted]) == {}
     text = "\n".join(line.text for line in waterfall_lines([EXPERT, counted], 100))
     assert "not time" in text
     assert "█" not in text
-    assert any("MORE WORK" in line and "counts, not time" in line for line in step_details(counted))
+    assert any("MORE WORK  counts, not time: bytes 2.00x" in line for line in step_details(counted))
 
 
 def test_reasons_are_safe_and_complete() -> None:
