@@ -40,8 +40,7 @@ class KlineageApp(App[int]):
 
     TITLE = "klineage"
     CSS_PATH = "app.tcss"
-    ENABLE_COMMAND_PALETTE = True
-    COMMAND_PALETTE_BINDING = "ctrl+p"
+    ENABLE_COMMAND_PALETTE = False  # it would bind a key of its own; the registry has one
     COMMANDS = {ActionProvider}
     BINDINGS: ClassVar[list[BindingType]] = [*bindings_for("app")]
     MODES = {"lineages": LineagesScreen, "induce": InduceScreen, "history": _history}
@@ -62,10 +61,12 @@ class KlineageApp(App[int]):
     ) -> None:
         self._themes = themes  # asked for variables while the App is made
         super().__init__()
+        self.use_command_palette = True
         self.path = path
         self.workspace: Workspace | None = None
         self.walk: Walk | None = None
         self.revision = 0
+        self.last_words = ""  # printed when the terminal is free again
         self.config = config
         self.keys_in_force = config.keymap()
         self._wanted = lineage
@@ -139,7 +140,8 @@ class KlineageApp(App[int]):
             self._reload_shown()
 
     def _leave_with(self, sentence: str) -> None:
-        self.exit(1, 1, message=f"klineage: {sanitize(sentence)}")
+        self.last_words = f"klineage: {sanitize(sentence)}"
+        self.exit(1, 1)
 
     def open_lineage(self, lineage: str, place: str = "induce") -> None:
         """Make a lineage the one that every place shows."""
@@ -245,8 +247,8 @@ class KlineageApp(App[int]):
         problem = sys.exc_info()[1] or self._exception
         name = type(problem).__name__ if problem is not None else "unknown"
         log = log_exception(problem) if problem is not None else "no file"
-        line = f"klineage: internal error ({name}); your work is on disk, the details are in {log}"
-        self.panic(line)
+        self.last_words = f"klineage: internal error ({name}); your work is on disk, the details are in {log}"
+        self.panic()
 
     async def on_unmount(self) -> None:
         if self.workspace is not None:
@@ -265,4 +267,6 @@ def run(workspace_path: Path, lineage: str | None) -> int:
     session, problem = load_session()
     app = KlineageApp(workspace_path, lineage, config, themes, session, [problem] if problem else [])
     code = app.run()
-    return app.return_code or (code or 0)
+    if app.last_words:
+        print(app.last_words, file=sys.stderr)  # by print: Textual would break the path of a log
+    return app.return_code or code or 0

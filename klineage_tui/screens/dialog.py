@@ -34,9 +34,12 @@ class Dialog(ModalScreen[Answer]):
     }
     """
 
-    def __init__(self, title: str, question: str, confirm: str, keys: dict[str, str]) -> None:
+    def __init__(
+        self, title: str, question: str, confirm: str, keys: dict[str, str], cancel: str = "goes back"
+    ) -> None:
         super().__init__()
-        self._title, self._question, self._confirm = sanitize(title), sanitize(question), confirm
+        self._title, self._question = sanitize(title), sanitize(question)
+        self._confirm, self._cancel = confirm, cancel
         self._keys = keys
 
     def compose(self) -> ComposeResult:
@@ -45,7 +48,7 @@ class Dialog(ModalScreen[Answer]):
             yield Static(self._question, markup=False)
             yield from self.answer()
             yes, no = shown_key(self._keys["dialog-confirm"]), shown_key(self._keys["dialog-cancel"])
-            yield Static(f"{yes} {self._confirm}   {no} goes back", classes="keys", markup=False)
+            yield Static(f"{yes} {self._confirm}   {no} {self._cancel}", classes="keys", markup=False)
         yield TooSmall()
 
     def answer(self) -> ComposeResult:

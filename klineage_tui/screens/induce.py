@@ -99,6 +99,8 @@ class InduceScreen(InduceEdits):
         fresh = self._state is None
         self._state, self._queue = loaded.state, loaded.queue
         self._deciding = False
+        if self._run is not None and self._run.key[1] != loaded.state.head.kernel:
+            self._stop_gate()  # of a state that is no longer here
         self.show_walk(loaded.state)
         self.show_queue()
         if fresh and loaded.draft is not None:

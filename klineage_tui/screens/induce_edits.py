@@ -9,6 +9,7 @@ from klineage.errors import KlineageError
 from textual.app import SuspendNotSupported
 
 from klineage_tui.proposals import Queue
+from klineage_tui.screens.dialog import Confirm
 from klineage_tui.screens.induce_panes import InducePanes
 from klineage_tui.widgets.diff_view import DiffView
 
@@ -38,7 +39,23 @@ class InduceEdits(InducePanes):
 
     def do_edit(self) -> None:
         walk, source, title, base = self._subject()
-        self._open_editor(walk, source, title, base)
+
+        def choose(draft: Draft | None) -> None:
+            if draft is None or draft.title != title or draft.data == source:
+                self._open_editor(walk, source, title, base)
+                return
+            dialog = Confirm(
+                "Draft",
+                f"“{title}” was being edited. Go on with that, or start again from the proposal?",
+                "goes on",
+                dict(self.host.keys_in_force),
+                cancel="starts again",
+            )
+            self.app.push_screen(
+                dialog, lambda yes: self._open_editor(walk, draft.data if yes else source, title, base)
+            )
+
+        self.job("draft", walk.draft, choose)
 
     def _open_editor(self, walk: Walk, source: bytes, title: str, base: Candidate | None) -> None:
         from klineage_tui.screens.edit import EditScreen, why_not_here
@@ -104,11 +121,11 @@ class InduceEdits(InducePanes):
 
     def offer_draft(self, draft: Draft) -> None:
         """Ask whether to go on with the draft of an earlier session; it stays on disk if not."""
-        from klineage_tui.screens.dialog import Confirm
-
         title = draft.title or "a kernel edited by hand"
         question = f"There is an unfinished edit of “{title}”. Go on with it?"
-        dialog = Confirm("Draft", question, "goes on with it", dict(self.host.keys_in_force))
+        dialog = Confirm(
+            "Draft", question, "goes on with it", dict(self.host.keys_in_force), cancel="keeps it for later"
+        )
         self.app.push_screen(dialog, lambda yes: self._resume(draft) if yes else None)
 
     def _resume(self, draft: Draft) -> None:

@@ -1,0 +1,56 @@
+"""A workspace with a real C kernel, and an app on it whose own files stay in the test's folder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from klineage.lineage import Workspace
+from klineage.resources import shipped
+from klineage.walk import Walk, new_lineage, open_workspace
+
+from klineage_tui.app import KlineageApp
+from klineage_tui.config import Config
+from klineage_tui.session import Session
+from klineage_tui.themes import load_themes
+
+from .driving import MakeApp
+
+
+@pytest.fixture(scope="session")
+def cache_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture
+def own_folders(tmp_path: Path, cache_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Configuration, state and logs go to the test's folder; gate results are shared by the session."""
+    for name in ("CONFIG", "STATE", "DATA"):
+        monkeypatch.setenv(f"XDG_{name}_HOME", str(tmp_path / "home" / name.lower()))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(cache_folder))
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def workspace(tmp_path: Path, own_folders: Path) -> Iterator[Workspace]:
+    """One lineage, ``add_rmsnorm-c``, opened from the shipped expert."""
+    opened = open_workspace(tmp_path / "workspace", create=True)
+    new_lineage(opened, shipped("experts") / "add_rmsnorm" / "c" / "kernel.c", "add_rmsnorm")
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def walk(workspace: Workspace) -> Walk:
+    """The lineage as another process would see it: what it says is on disk."""
+    return Walk(workspace, workspace.lineages()[0].id)
+
+
+@pytest.fixture
+def make_app(workspace: Workspace, own_folders: Path) -> MakeApp:
+    def make(lineage: str | None = None, config: Config | None = None) -> KlineageApp:
+        session = Session(own_folders / "session.json")
+        return KlineageApp(workspace.path, lineage, config or Config(), load_themes(), session)
+
+    return make

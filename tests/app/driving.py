@@ -1,0 +1,58 @@
+"""Driving the app in tests: wait for jobs, press keys, read what is on screen."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from textual.pilot import Pilot
+from textual.widgets import Static
+
+from klineage_tui.app import KlineageApp
+from klineage_tui.screens.induce import InduceScreen
+from klineage_tui.widgets.lines import LineView
+from klineage_tui.widgets.pane import Pane
+
+MakeApp = Callable[..., KlineageApp]
+SIZE = (160, 48)
+
+
+def induce(app: KlineageApp) -> InduceScreen:
+    return next(s for s in app.screen_stack if isinstance(s, InduceScreen))
+
+
+def text(app: KlineageApp, view: str) -> str:
+    screen = induce(app)
+    return "\n".join(line.text for line in screen.lines_of(screen.query_one(view, LineView)))
+
+
+def title(app: KlineageApp, pane: str) -> str:
+    return induce(app).query_one(pane, Pane).title_text
+
+
+def said(app: KlineageApp) -> str:
+    return "\n".join(note.message for note in app._notifications)
+
+
+async def loaded(app: KlineageApp) -> None:
+    """Induce shows the first proposal."""
+    await until(lambda: isinstance(app.screen, InduceScreen) and bool(app.screen.query("#proposal")))
+    await until(lambda: "PROPOSAL 1 of" in title(app, "#proposal"))
+
+
+async def gated(app: KlineageApp, pilot: Pilot[int]) -> None:
+    await pilot.press("g")
+    await until(lambda: "accepts it" in text(app, "#gate-view"))
+
+
+async def until(condition: Callable[[], object], seconds: float = 30.0) -> None:
+    """Wait for something that jobs bring about."""
+    loop = asyncio.get_running_loop()
+    end = loop.time() + seconds
+    while not condition():
+        assert loop.time() < end, f"waited {seconds} s in vain"
+        await asyncio.sleep(0.02)
+
+
+def about(app: KlineageApp) -> str:
+    return str(induce(app).query_one("#about", Static).render())

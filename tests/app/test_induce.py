@@ -1,0 +1,170 @@
+"""Induce on a real lineage: real rules, the real gate, real git."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import nullcontext
+from pathlib import Path
+
+import pytest
+from klineage.walk import Walk
+
+from klineage_tui.screens.dialog import AskReason, Confirm
+from klineage_tui.screens.edit import EditScreen, why_not_here
+from klineage_tui.screens.induce import InduceScreen
+from klineage_tui.screens.seal import SealDialog
+from klineage_tui.widgets.action_bar import ActionBar
+from klineage_tui.widgets.code_area import CodeArea
+from klineage_tui.widgets.title_row import TitleRow
+
+from .driving import SIZE, MakeApp, about, gated, induce, loaded, said, text, title, until
+
+
+async def test_gate_accept_undo_redo(make_app: MakeApp, walk: Walk) -> None:
+    app = make_app()
+    async with app.run_test(size=SIZE, notifications=True) as pilot:
+        await loaded(app)
+        first = title(app, "#proposal")
+        await pilot.press("a")
+        assert "gate it first" in said(app)
+        assert len(walk.state().steps) == 1
+
+        await gated(app, pilot)
+        panel = text(app, "#gate-view")
+        assert panel.count("PASS") == 3, panel
+        assert "measured-cpu" in title(app, "#gate")
+
+        await pilot.press("a")
+        await until(lambda: title(app, "#proposal") != first and "1 here" in text(app, "#lineage-view"))
+        (_, step) = walk.state().steps
+        assert step.decision == "accepted"
+        assert step.subject in first
+
+        await pilot.press("u")
+        await until(lambda: "0 expert here" in text(app, "#lineage-view"))
+        assert len(walk.state().steps) == 1
+        assert "accepts it" in text(app, "#gate-view"), "the evidence for these bytes is still known"
+        await pilot.press("ctrl+r")
+        await until(lambda: "1 here" in text(app, "#lineage-view"))
+        assert walk.state().steps[1].commit == step.commit
+
+
+async def test_reject_needs_a_reason_and_goes_to_the_next(make_app: MakeApp, walk: Walk) -> None:
+    app = make_app()
+    async with app.run_test(size=SIZE) as pilot:
+        await loaded(app)
+        await pilot.press("x")
+        await until(lambda: isinstance(app.screen, AskReason))
+        await pilot.press("enter")
+        assert isinstance(app.screen, AskReason)
+        await pilot.press(*"too much", "enter")
+        await until(lambda: "NO" in text(app, "#lineage-view"))
+        (attempt,) = walk.state().rejected
+        assert attempt.why == "too much"
+        await until(lambda: "1 rejected" in str(induce(app).query_one(ActionBar).render()))
+
+
+async def test_an_edit_turns_the_gate_grey_and_is_kept_as_a_draft(make_app: MakeApp, walk: Walk) -> None:
+    app = make_app()
+    async with app.run_test(size=SIZE, notifications=True) as pilot:
+        await loaded(app)
+        await gated(app, pilot)
+        await pilot.press("e")
+        await until(lambda: isinstance(app.screen, EditScreen))
+        app.screen.query_one(CodeArea).move_cursor((0, 0))
+        await pilot.press(*"/* z */")
+        await until(lambda: (draft := walk.draft()) is not None and draft.data.startswith(b"/* z */"))
+        await pilot.press("ctrl+s")
+        await until(lambda: "stale" in title(app, "#gate"))
+        await pilot.press("a")
+        assert "edited since" in said(app)
+        await gated(app, pilot)
+        await pilot.press("a")
+        await until(lambda: "1 here" in text(app, "#lineage-view"))
+    step = walk.state().steps[1]
+    assert step.decision == "edited"
+    assert walk.kernel_at(step.commit).source.startswith(b"/* z */")
+    assert walk.draft() is None
+
+
+async def test_leaving_the_editor_keeps_the_draft_for_the_next_start(make_app: MakeApp, walk: Walk) -> None:
+    app = make_app()
+    async with app.run_test(size=SIZE) as pilot:
+        await loaded(app)
+        await pilot.press("e")
+        await until(lambda: isinstance(app.screen, EditScreen))
+        app.screen.query_one(CodeArea).move_cursor((0, 0))
+        await pilot.press(*"/* k */", "escape")
+        await until(lambda: isinstance(app.screen, InduceScreen))
+        draft = walk.draft()
+        assert draft is not None
+        assert draft.data.startswith(b"/* k */")
+    app = make_app()
+    async with app.run_test(size=SIZE) as pilot:
+        await until(lambda: isinstance(app.screen, Confirm))
+        await pilot.press("enter")
+        await until(lambda: "edited by a person" in about(app))
+
+
+async def test_the_external_editor(
+    make_app: MakeApp, walk: Walk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = tmp_path / "editor.py"
+    script.write_text("import sys; p = open(sys.argv[1], 'ab'); p.write(b'/* by hand */')")
+    monkeypatch.delenv("VISUAL", raising=False)
+    monkeypatch.setenv("EDITOR", f"{sys.executable} {script}")
+    app = make_app()
+    monkeypatch.setattr(app, "suspend", nullcontext)
+    async with app.run_test(size=SIZE) as pilot:
+        await loaded(app)
+        await pilot.press("E")
+        await until(lambda: "edited by a person" in about(app))
+    draft = walk.draft()
+    assert draft is not None
+    assert draft.data.endswith(b"/* by hand */")
+
+
+async def test_a_gate_can_be_stopped(make_app: MakeApp) -> None:
+    app = make_app()
+    async with app.run_test(size=SIZE) as pilot:
+        await loaded(app)
+        await pilot.press("]")
+        await until(lambda: "PROPOSAL 2 of" in title(app, "#proposal"))
+        await pilot.press("g", "escape")
+        await until(lambda: "running" not in title(app, "#gate"))
+        assert "cancelled" in title(app, "#gate")
+        assert "accepts it" not in text(app, "#gate-view")
+
+
+async def test_skip_then_seal(make_app: MakeApp, walk: Walk) -> None:
+    app = make_app()
+    async with app.run_test(size=SIZE, notifications=True) as pilot:
+        await loaded(app)
+        await pilot.press("s")
+        await until(lambda: "PROPOSAL 2 of" in title(app, "#proposal"))
+        await pilot.press("S")
+        assert "accept at least one step" in said(app)
+        await pilot.press("[")
+        await gated(app, pilot)
+        await pilot.press("a")
+        await until(lambda: "1 here" in text(app, "#lineage-view"))
+        await pilot.press("S")
+        await until(lambda: isinstance(app.screen, SealDialog))
+        await pilot.press("enter")
+        await until(lambda: "Sealed: 2 states" in str(app.screen.query_one("#seal-text").render()))
+        await pilot.press("enter")
+        await until(lambda: "sealed" in induce(app).query_one("#heading", TitleRow).text)
+    assert [step.number for step in walk.forward()] == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [(b"a\xffb", "not UTF-8"), (b"a\r\nb\n", "line endings"), (b"a\x0cb\n", "line endings")],
+)
+def test_bytes_that_an_editor_in_the_app_would_change(source: bytes, words: str) -> None:
+    assert words in why_not_here(source)
+
+
+@pytest.mark.parametrize("source", [b"", b"a", b"a\nb\n", b"a\r\nb\r\n", "é\n".encode()])
+def test_bytes_that_survive_the_editor(source: bytes) -> None:
+    assert why_not_here(source) == ""

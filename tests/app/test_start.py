@@ -1,0 +1,129 @@
+"""Starting: sizes, several lineages, themes, and what happens when it cannot start."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from klineage.errors import KlineageError
+from klineage.lineage import Workspace
+from klineage.resources import shipped
+from klineage.walk import new_lineage
+
+from klineage_tui import app as app_module
+from klineage_tui.config import Config
+from klineage_tui.screens.help import HelpScreen
+from klineage_tui.screens.history import HistoryScreen
+from klineage_tui.screens.induce import InduceScreen
+from klineage_tui.screens.lineages import LineagesScreen
+from klineage_tui.session import Session
+from klineage_tui.themes import load_themes
+from klineage_tui.widgets.too_small import TooSmall
+
+from .driving import MakeApp, loaded, title, until
+
+
+async def test_sizes_from_tiny_to_wide_and_back(make_app: MakeApp) -> None:
+    app = make_app()
+    async with app.run_test(size=(20, 5)) as pilot:
+        await until(lambda: isinstance(app.screen, InduceScreen))
+        await pilot.pause()
+        visible = [widget for widget in app.screen.children if widget.display]
+        assert [type(widget) for widget in visible] == [TooSmall]
+        assert len(str(app.screen.query_one(TooSmall).render())) <= 2 * 20
+        for size, shown in (
+            ((80, 24), {"#right"}),
+            ((120, 30), {"#kernel", "#right"}),
+            ((160, 48), {"#lineage", "#kernel", "#right"}),
+            ((20, 5), set()),
+            ((80, 24), {"#right"}),
+        ):
+            await pilot.resize_terminal(*size)
+            await pilot.pause()
+            panes = ("#lineage", "#kernel", "#right")
+            assert {name for name in panes if app.screen.query_one(name).size.width} == shown, size
+
+
+async def test_tabs_at_80x24_reach_every_pane(make_app: MakeApp) -> None:
+    app = make_app()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await loaded(app)
+        for view in ("kernel-view", "lineage-view", "diff"):
+            await pilot.press("tab")
+            assert app.focused is not None
+            assert app.focused.id == view
+            assert app.focused.size.height > 3
+
+
+async def test_several_lineages_are_offered_and_the_last_is_remembered(
+    make_app: MakeApp, workspace: Workspace
+) -> None:
+    kernel = shipped("experts") / "add_rmsnorm" / "c" / "kernel.c"
+    new_lineage(workspace, kernel, "add_rmsnorm", lineage_id="another")
+    app = make_app()
+    async with app.run_test(size=(120, 30)) as pilot:
+        await until(lambda: isinstance(app.screen, LineagesScreen) and app.screen._ids)
+        ids = app.screen._ids  # type: ignore[attr-defined]
+        await pilot.press("1")
+        assert isinstance(app.screen, LineagesScreen), "nothing is open yet, so Induce is closed"
+        await pilot.press("down", "enter")
+        await loaded(app)
+        assert app.walk is not None
+        assert app.walk.id == ids[1]
+        await pilot.press("2")
+        await until(lambda: isinstance(app.screen, HistoryScreen))
+    app = app_module.KlineageApp(
+        workspace.path, None, Config(), load_themes(), app_module.load_session(app._session.path)[0]
+    )
+    async with app.run_test(size=(120, 30)):
+        await until(lambda: isinstance(app.screen, HistoryScreen))
+        await until(lambda: app.walk is not None)
+        assert app.walk is not None
+        assert app.walk.id == ids[1]
+
+
+async def test_themes_help_and_palette(make_app: MakeApp) -> None:
+    app = make_app(config=Config(theme="no-such-theme"))
+    async with app.run_test(size=(120, 30), notifications=True) as pilot:
+        await loaded(app)
+        assert any("no-such-theme" in note.message for note in app._notifications)
+        seen = {app.theme}
+        for _ in app.theme_names():
+            await pilot.press("t")
+            seen.add(app.theme)
+        assert seen == set(app.theme_names())
+        await pilot.press("?")
+        assert isinstance(app.screen, HelpScreen)
+        await pilot.press("escape", "ctrl+p", *"next und", "enter")
+        await until(lambda: isinstance(app.screen, InduceScreen))
+        await until(lambda: "PROPOSAL 2 of" in title(app, "#proposal"))
+
+
+async def test_a_folder_that_is_no_workspace_is_a_sentence(tmp_path: Path, own_folders: Path) -> None:
+    app = app_module.KlineageApp(tmp_path, None, Config(), load_themes(), Session(own_folders / "s.json"))
+    async with app.run_test():
+        await until(lambda: app.return_code == 1)
+    assert str(tmp_path) in app.last_words
+
+
+def test_a_missing_folder_is_refused_before_the_screen_changes(tmp_path: Path) -> None:
+    with pytest.raises(KlineageError, match="no such folder"):
+        app_module.run(tmp_path / "missing", None)
+
+
+async def test_a_defect_ends_with_one_line_and_a_log(
+    make_app: MakeApp,
+    own_folders: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    app = make_app()
+    with pytest.raises(ZeroDivisionError):
+        async with app.run_test(size=(120, 30)) as pilot:
+            await loaded(app)
+            monkeypatch.setattr(app.screen, "do_skip", lambda: 1 // 0)
+            await pilot.press("s")
+    assert "internal error (ZeroDivisionError)" in app.last_words
+    assert not capsys.readouterr().err, "no traceback, and so no local variables, on the terminal"
+    (log,) = own_folders.rglob("crash-*.log")
+    assert "1 // 0" in log.read_text(encoding="utf-8")
