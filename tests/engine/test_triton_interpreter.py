@@ -176,16 +176,16 @@ DOT = (
     HEADER
     + """
 @triton.jit
-def kernel(x, y, z, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
+def kernel(x, y, z, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr, PRECISION: tl.constexpr):
     m, n, k = tl.arange(0, M), tl.arange(0, N), tl.arange(0, K)
     a = tl.load(x + m[:, None] * K + k[None, :])
     b = tl.load(y + k[:, None] * N + n[None, :])
-    c = tl.dot(a, b)
+    c = tl.dot(a, b, input_precision=PRECISION)
     tl.store(z + m[:, None] * N + n[None, :], c.to(z.dtype.element_ty))
 
 
-def entry(x, y, z):
-    kernel[(1,)](x, y, z, x.shape[0], y.shape[1], x.shape[1])
+def entry(x, y, z, precision=None):
+    kernel[(1,)](x, y, z, x.shape[0], y.shape[1], x.shape[1], precision)
 """
 )
 
@@ -205,10 +205,14 @@ def dots(folder: str) -> None:
         x = torch.randn(64, 128, generator=generator).to(dtype)
         y = torch.randn(128, 32, generator=generator).to(dtype)
         z = torch.zeros(64, 32)
-        run({"x": x, "y": y, "z": z})
+        run({"x": x, "y": y, "z": z, "precision": "ieee"})
         exact = x.double() @ y.double()
         worst = float((z - exact).abs().max())
         assert worst < 1e-4, f"{dtype}: {worst}"
+    run({"x": x, "y": y, "z": z})  # fp32 by default: tensor cores read tf32
+    short = [(t.view(torch.int32) & ~0x1FFF).view(torch.float32).double() for t in (x, y)]
+    assert float((z - short[0] @ short[1]).abs().max()) < 1e-4
+    assert 1e-3 < float((z - exact).abs().max()) < 0.2
 
 
 def reductions(folder: str) -> None:

@@ -18,6 +18,7 @@ from klineage.worker.faults import Unsupported
 from klineage.worker.triton_bf16 import decode, encode, truncate
 
 Handle = interpreter.TensorHandle
+_DOT_TYPES = (np.dtype(np.float16), np.dtype(np.float32))
 _SAME_MEMORY = (
     "create_splat",
     "create_unsplat",
@@ -37,6 +38,11 @@ def is_bf16(handle: Any) -> bool:
 def values(handle: Any) -> Any:
     """The numbers of ``handle``: fp32 for bfloat16, the data itself otherwise."""
     return decode(handle.data) if is_bf16(handle) else handle.data
+
+
+def tf32(single: Any) -> Any:
+    """fp32 values as tensor cores read them unless a dot asks for more: the lower 13 bits of 23 are dropped."""
+    return (single.view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32)
 
 
 def _bf16_handle(result: Any) -> Any:
@@ -99,7 +105,10 @@ class CheckedBuilder(interpreter.InterpreterBuilder):  # type: ignore[misc]
     def create_fma(self, x: Any, y: Any, z: Any) -> Any:
         if is_bf16(z):
             return self._count(z, _bf16_handle(values(x) * values(y) + values(z)))
-        return self._count(z, super().create_fma(x, y, z))
+        if z.data.dtype.kind != "f":
+            return self._count(z, super().create_fma(x, y, z))
+        fused = x.data.astype(np.float64) * y.data + z.data  # the product of two fp32 is exact
+        return self._count(z, Handle(fused.astype(z.data.dtype), z.dtype.scalar))
 
     def create_rsqrt(self, arg: Any) -> Any:
         return self._count(arg, super().create_rsqrt(arg))
@@ -129,10 +138,12 @@ class CheckedBuilder(interpreter.InterpreterBuilder):  # type: ignore[misc]
     def create_dot(self, a: Any, b: Any, d: Any, *rest: Any) -> Any:
         counts.add("dots")
         counts.add("dot_operations", 2 * int(a.data.size) * int(b.data.shape[-1]))
-        half = a.data.dtype == np.float16 and b.data.dtype == np.float16
-        if not (half or is_bf16(a) or is_bf16(b)):
+        if not all(is_bf16(operand) or operand.data.dtype in _DOT_TYPES for operand in (a, b)):
             return super().create_dot(a, b, d, *rest)
-        product = np.matmul(values(a).astype(np.float32), values(b).astype(np.float32))
+        left, right = values(a).astype(np.float32), values(b).astype(np.float32)
+        if a.data.dtype == np.float32 and rest and rest[0] == interpreter._ir.INPUT_PRECISION.TF32:
+            left, right = tf32(left), tf32(right)
+        product = np.matmul(left, right)
         total = product + values(d)
         if is_bf16(d):
             return Handle(encode(total), tl.bfloat16)

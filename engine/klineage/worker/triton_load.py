@@ -246,7 +246,8 @@ def _fault(chain: list[BaseException], path: str, reason: str) -> KernelFault:
         reason = "kernel_raised"
     elif "illegal memory access" in str(root) or "misaligned address" in str(root):
         reason = "illegal_access"
-    text = " ".join(str(root).split())[:400]
+    words = str(root).split("\n", 1)[0] if str(root).startswith("CUDA error") else str(root)
+    text = " ".join(words.split())[:400]
     place = f"line {line}: " if line else ""
     return KernelFault(reason, f"{place}{kind}: {text}" if text else f"{place}{kind}", line=line)
 
