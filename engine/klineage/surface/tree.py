@@ -102,7 +102,7 @@ class Unit:
 
     def function_at(self, locus: str) -> Function | None:
         """The function that a locus lies in, or None."""
-        head = locus.split("/", 1)[0]
+        head = function_locus(locus)
         return next((f for f in self.functions if f.locus == head), None)
 
     @cached_property
@@ -178,6 +178,12 @@ class Unit:
 
 
 _LINE_END = re.compile(rb"\r\n|\n|\r")
+
+
+def function_locus(locus: str) -> str:
+    """``a/kernel.py::gemm`` of ``a/kernel.py::gemm/for[k]``."""
+    filename, separator, place = locus.partition("::")
+    return filename + separator + place.split("/", 1)[0]
 
 
 def walk(node: Node) -> Iterator[Node]:

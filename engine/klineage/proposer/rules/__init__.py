@@ -11,7 +11,7 @@ from klineage.proposer.rules.c import C_RULES
 from klineage.proposer.rules.comments import lost_comments, restore_comments, without_comments
 from klineage.proposer.rules.rule import NotApplicable, Rewrite, Rule, Site
 from klineage.proposer.rules.triton import TRITON_RULES
-from klineage.surface.tree import apply_edits, parse, parse_kernel
+from klineage.surface.tree import apply_edits, function_locus, parse, parse_kernel
 
 __all__ = ["RULES", "NotApplicable", "Rule", "derive", "features", "propose"]
 
@@ -72,8 +72,8 @@ def after(kernel: Kernel, candidate: Candidate) -> Kernel:
 
 def _blocked(rule: Rule, site: Site, present: list[Feature]) -> bool:
     """Whether a mechanism that stands on this one is still there, in the same function."""
-    place = site.locus.split("/", 1)[0]
-    return any(f.name in rule.after and f.locus.split("/", 1)[0] == place for f in present)
+    place = function_locus(site.locus)
+    return any(f.name in rule.after and function_locus(f.locus) == place for f in present)
 
 
 def _candidate(kernel: Kernel, rule: Rule, site: Site, rewrite: Rewrite) -> Candidate:

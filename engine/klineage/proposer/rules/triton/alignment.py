@@ -13,6 +13,7 @@ from klineage.proposer.rules.triton.code import (
     enclosing_statement,
     jit_functions,
     merge,
+    parameters,
     positional,
     sides,
     statements,
@@ -107,15 +108,7 @@ def apply(kernel: Kernel, locus: str, settings: Mapping[str, str]) -> tuple[Edit
     ]
     again = {key: hint for key, hint in settings.items() if hint.startswith(AGAIN)}
     edits = [Edit(first.start_byte, first.start_byte, b"".join(assumed))] if assumed else []
-    if again:
-        last = max((_definition(unit, function, _name(k)) for k in again), key=lambda n: n.end_byte)
-        lines = [f"{_name(k)} = {_spell(hint.removeprefix(AGAIN), _name(k))}" for k, hint in again.items()]
-        at, indent, newline = (
-            unit.line_end(last.end_byte),
-            unit.indent(last.start_byte),
-            unit.newline(last.start_byte),
-        )
-        edits.append(Edit(at, at, b"".join(indent + line.encode() + newline for line in lines)))
+    edits += _hinted_again(unit, function, again)
     for key, hint in settings.items():
         if _name(key) == "assume" or key in again:
             continue
@@ -133,20 +126,46 @@ def _name(key: str) -> str:
     return key.rpartition(".")[0]
 
 
-def _definition(unit: Unit, function: Function, name: str) -> Node:
-    """The last plain assignment to ``name`` at the top of the function."""
-    for statement in reversed(statements(function.body)):
-        pair = sides(statement)
-        if pair is not None and unit.text(pair[0]) == name:
-            return statement
-    raise NotApplicable(f"{name!r} is not assigned at the top of the function, so it cannot be hinted")
+def _hinted_again(unit: Unit, function: Function, again: Mapping[str, str]) -> list[Edit]:
+    """The assignments ``x = hint(x)``; those of one block stay together after the last definition there."""
+    blocks: dict[int, list[str]] = {}
+    last: dict[int, Node] = {}
+    for key, hint in again.items():
+        name = _name(key)
+        definition = _definition(unit, function, name)
+        block = definition.parent.id if definition is not None and definition.parent is not None else 0
+        blocks.setdefault(block, []).append(f"{name} = {_spell(hint.removeprefix(AGAIN), name)}")
+        if definition is not None and (block not in last or definition.end_byte > last[block].end_byte):
+            last[block] = definition
+        elif definition is None and name not in parameters(unit, function):
+            raise NotApplicable(f"{name!r} is not assigned in the function, so it cannot be hinted")
+    edits = []
+    for block, lines in blocks.items():
+        node = last.get(block, statements(function.body)[0])
+        at = unit.line_end(node.end_byte) if block in last else unit.line_start(node.start_byte)
+        indent, newline = unit.indent(node.start_byte), unit.newline(node.start_byte)
+        edits.append(Edit(at, at, b"".join(indent + line.encode() + newline for line in lines)))
+    return edits
+
+
+def _definition(unit: Unit, function: Function, name: str) -> Node | None:
+    """The last plain assignment to ``name``: at the top of the function if there is one, else anywhere in it."""
+    everywhere = [n for n in walk(function.body) if n.type == "expression_statement"]
+    for candidates in (statements(function.body), everywhere):
+        for statement in reversed(candidates):
+            pair = sides(statement)
+            if pair is not None and unit.text(pair[0]) == name:
+                return statement
+    return None
 
 
 def _value(unit: Unit, function: Function, name: str) -> Node:
     """What ``name`` is assigned, or the first expression that reads as ``(text)`` says."""
     if not name.startswith("("):
-        pair = sides(_definition(unit, function, name))
-        assert pair is not None
+        definition = _definition(unit, function, name)
+        pair = sides(definition) if definition is not None else None
+        if pair is None:
+            raise NotApplicable(f"{name!r} is not assigned in the function, so it cannot be hinted")
         return pair[1]
     for node in walk(function.body):
         if (

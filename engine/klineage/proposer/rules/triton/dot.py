@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 from tree_sitter import Node
@@ -10,8 +11,12 @@ from klineage.kernel import Feature, Kernel
 from klineage.proposer.rules.rule import NotApplicable, Rewrite, Rule, Site
 from klineage.proposer.rules.triton.code import (
     assignment,
+    is_constexpr,
     jit_functions,
     keywords,
+    launch_setting,
+    names,
+    parameters,
     positional,
     tl_calls,
     value_of,
@@ -21,6 +26,8 @@ from klineage.surface.tree import Edit, Function, Unit, parse_kernel
 _PLAIN = ("acc", "input_precision", "allow_tf32")
 _LEFT, _RIGHT = "[:, :, None]", "[None, :, :]"
 _CAST = ".to(tl.float32)"
+_ELEMENTS = 32 * 32 * 32  # of a broadcast product that the registers of one program still hold
+_HEAD = 128  # a usual extent that the problem sets
 
 
 def detect(kernel: Kernel) -> tuple[Site, ...]:
@@ -50,7 +57,25 @@ def remove(kernel: Kernel, site: Site) -> Rewrite:
     calls = tl_calls(unit, function.body, "dot")
     if any(inner != call for call in calls for inner in tl_calls(unit, call, "dot")):
         raise NotApplicable("products inside each other")
+    if not _fits(kernel, function):
+        raise NotApplicable("the tile is too large, or of unknown size, for a product in registers")
     return Rewrite(tuple(e for call in calls for e in _multiply_add(unit, call)))
+
+
+def _fits(kernel: Kernel, function: Function) -> bool:
+    """Whether the product of all extents of the tile is small; one may be set by the problem (a head)."""
+    unit = parse_kernel(kernel)
+    spans = tl_calls(unit, function.body, "arange")
+    constants = [n for n, node in parameters(unit, function).items() if is_constexpr(unit, node)]
+    sizes = [
+        launch_setting(kernel, function, n) for n in constants if any(n in names(unit, s) for s in spans)
+    ]
+    known = [int(size) for size in sizes if size is not None and size.isdigit()]
+    return (
+        len(known) >= 2
+        and len(sizes) - len(known) <= 1
+        and math.prod(known) <= _ELEMENTS // (_HEAD ** (len(sizes) - len(known)))
+    )
 
 
 def _multiply_add(unit: Unit, call: Node) -> list[Edit]:

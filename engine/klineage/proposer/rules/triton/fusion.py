@@ -308,4 +308,5 @@ FUSION = Rule(
     detect=detect,
     remove=remove,
     apply=apply,
+    after=("autotune", "alignment", "cache_policy", "warps", "fast_rsqrt"),  # both halves would keep them
 )

@@ -22,6 +22,7 @@ from klineage.proposer.rules.triton.code import (
     stale_comments,
     statements,
     tl_call,
+    tl_calls,
     used,
 )
 from klineage.surface.tree import Edit, Function, Unit, apply_edits, parse_kernel, walk
@@ -95,6 +96,9 @@ def remove(kernel: Kernel, site: Site) -> Rewrite:
     if function is None or len(found) != 1:
         raise NotApplicable("not exactly one loop keeps a running maximum: merge the loops first")
     online = found[0]
+    for name in _rescaled_sums(unit, online):
+        if not _starts_at_zero(unit, function, name):
+            raise NotApplicable(f"{name!r} does not start at zero")
     at = unit.line_start(online.loop.start_byte)
     second = merge(delete_statements(unit, _gone(unit, online)), tuple(_second_pass(unit, online)))
     return Rewrite(
@@ -135,6 +139,13 @@ def _gone(unit: Unit, online: _Online) -> list[Node]:
         if _pure_rescaling(unit, statement, online.rescale):
             gone.append(statement)
     return gone
+
+
+def _rescaled_sums(unit: Unit, online: _Online) -> set[str]:
+    """The names that the loop carries through a product with the rescale factor."""
+    body = statements(_body(online.loop))
+    scaled = [s for s in body if mentions(unit, s, online.rescale) and s != online.alpha]
+    return {name for s in scaled for name in _carried(unit, s)}
 
 
 def _pure_rescaling(unit: Unit, statement: Node, rescale: str) -> bool:
@@ -259,14 +270,34 @@ def _first_carried(unit: Unit, loop: Node) -> Node:
 
 
 def _rank(unit: Unit, function: Function, name: str) -> int:
-    """The number of axes that a carried value was created with."""
-    for statement in statements(function.body):
-        pair = sides(statement)
-        if pair is not None and unit.text(pair[0]) == name and pair[1].type == "call":
-            shape = positional(unit, pair[1])
-            if shape and shape[0].type in ("tuple", "list"):
-                return len([c for c in shape[0].named_children if c.type != "comment"])
+    """The number of axes that a carried value was created with; a plain number counts as a row's."""
+    value = _initial(unit, function, name)
+    made = tl_calls(unit, value, "zeros", "full")
+    shape = positional(unit, made[0])[:1] if made else []
+    if shape and shape[0].type in ("tuple", "list"):
+        return len([c for c in shape[0].named_children if c.type != "comment"])
+    if value.type in ("float", "integer", "unary_operator"):
+        return 1
     raise NotApplicable(f"the shape of {name!r} cannot be read")
+
+
+def _initial(unit: Unit, function: Function, name: str) -> Node:
+    """What a carried value starts from."""
+    for node in walk(function.body):
+        left = node.child_by_field_name("left") if node.type == "assignment" else None
+        right = node.child_by_field_name("right") if node.type == "assignment" else None
+        if left is not None and right is not None and unit.text(left) == name:
+            return right
+    raise NotApplicable(f"{name!r} does not start in this function")
+
+
+def _starts_at_zero(unit: Unit, function: Function, name: str) -> bool:
+    """Whether a sum starts at zero: rescaling by exp(-inf) would forget any other start, a plain sum keeps it."""
+    value = _initial(unit, function, name)
+    if tl_call(unit, value) == "zeros":
+        return True
+    given = positional(unit, value) if tl_call(unit, value) == "full" else [value]
+    return unit.text(given[-1] if len(given) < 2 else given[1]) in ("0", "0.0")
 
 
 def _line_at(unit: Unit, at: int, indent: bytes, text: str, newline: bytes) -> Edit:
@@ -288,4 +319,5 @@ ONLINE_SOFTMAX = Rule(
     detect=detect,
     remove=remove,
     apply=apply,
+    after=("mask_specialize",),
 )
