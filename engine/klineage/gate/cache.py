@@ -9,7 +9,6 @@ import json
 import os
 import shutil
 import tempfile
-from importlib import metadata
 from pathlib import Path
 
 import klineage
@@ -29,6 +28,8 @@ def folder() -> Path:
 @functools.lru_cache(maxsize=1)
 def package_versions() -> dict[str, str]:
     """Versions of the packages that can change a result; "missing" for those that are not here."""
+    from importlib import metadata
+
     found = {"klineage": klineage.__version__}
     for name in ("numpy", "torch", "triton"):
         try:

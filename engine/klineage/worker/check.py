@@ -38,9 +38,9 @@ def _span(problem: Problem, cases: list[dict[str, Any]]) -> int:
     return max(buffers.layout(problem.tensors(case["dims"]))[1] for case in cases)
 
 
-def _region(arena: int, span: int, number: int, total: int) -> np.ndarray[Any, Any]:
-    mapped = mmap.mmap(arena, total, offset=span * (number % REGIONS))
-    return np.frombuffer(mapped, np.uint8)
+def _regions(arena: int, span: int) -> list[np.ndarray[Any, Any]]:
+    """The regions that cases take turns in, mapped once: fresh pages cost more than what is done with them."""
+    return [np.frombuffer(mmap.mmap(arena, span, offset=span * i), np.uint8) for i in range(REGIONS)]
 
 
 def _check_dims(problem: Problem, cases: list[dict[str, Any]]) -> None:
@@ -67,6 +67,7 @@ def candidate(request: dict[str, Any], kind: str, arena: int, channel: Channel) 
     _check_dims(problem, cases)
     span = _span(problem, cases)
     os.ftruncate(arena, span * REGIONS)
+    regions = _regions(arena, span)
     held = limits.apply(confinement(request, kind))
     channel.send(layers=held, phase="load")
     loaded = runner(kind, request["kernel"], problem, cases[0]["dims"])
@@ -75,7 +76,7 @@ def candidate(request: dict[str, Any], kind: str, arena: int, channel: Channel) 
         channel.send(phase="inputs", case=number)
         inputs = problem.inputs(case["seed"], case["dims"])
         slots, total = buffers.layout(problem.tensors(case["dims"]))
-        region = _region(arena, span, number, total)
+        region = regions[number % REGIONS][:total]
         buffers.fill(region, slots, inputs)
         channel.send(phase="kernel", case=number)
         counts = loaded.run(region, slots, case["dims"])
@@ -101,6 +102,7 @@ def judge(request: dict[str, Any], kind: str, arena: int, channel: Channel) -> N
     _check_dims(problem, cases)
     span = _span(problem, cases)
     limits.apply(confinement(request, kind))
+    regions: list[np.ndarray[Any, Any]] = []
     for number, case in enumerate(cases):
         channel.send(phase="reference", case=number)
         inputs = problem.inputs(case["seed"], case["dims"])
@@ -109,7 +111,8 @@ def judge(request: dict[str, Any], kind: str, arena: int, channel: Channel) -> N
         channel.send(phase="waiting", case=number)
         if channel.receive()["ready"] != number:
             raise WorkerError("protocol", "the cases came out of order")
-        region = _region(arena, span, number, total)
+        regions = regions or _regions(arena, span)  # the candidate has sized the arena by now
+        region = regions[number % REGIONS][:total]
         channel.send(judged=number, **examine(problem, case, region, slots, inputs, expected))
 
 
@@ -138,10 +141,10 @@ def examine(
         if name in problem.mutates or name in problem.outputs:
             continue
         slot = by_name[name]
-        now = region[slot.offset : slot.end]
-        changed = np.flatnonzero(now != original.reshape(-1).view(np.uint8))
-        if changed.size:
-            element = int(changed[0]) // buffers.ITEMSIZE[slot.type]
+        bits = np.dtype(f"<u{buffers.ITEMSIZE[slot.type]}")  # as bits: a NaN equals itself
+        changed = buffers.stored(region, slot).reshape(-1).view(bits) != original.reshape(-1).view(bits)
+        if changed.any():
+            element = int(np.argmax(changed))
             index = [int(i) for i in np.unravel_index(element, slot.shape)] if slot.shape else []
             return _failure(
                 case,

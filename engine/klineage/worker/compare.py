@@ -9,6 +9,8 @@ import numpy as np
 
 from klineage.worker.buffers import FLOATS, LARGEST, decode, is_poison
 
+_BLOCK = 1 << 15  # elements compared at a time: what is computed on the way stays in the cache
+
 
 @dataclass(frozen=True)
 class Comparison:
@@ -39,46 +41,58 @@ def describe(value: Any) -> float | str:
 
 
 def _float_errors(
-    got: np.ndarray[Any, Any], expected: np.ndarray[Any, Any], rtol: float
+    stored: np.ndarray[Any, Any], expected: np.ndarray[Any, Any], type_: str, rtol: float
 ) -> tuple[np.ndarray[Any, Any], float]:
-    """Mask of wrong elements, and the worst scaled error among elements finite on both sides."""
-    finite = np.isfinite(expected)
-    kept = expected[finite]
-    rms = float(np.sqrt(np.mean(np.square(kept)))) if kept.size else 0.0
-    same_special = (np.isnan(expected) & np.isnan(got)) | (expected == got)
-    with np.errstate(invalid="ignore", over="ignore"):
-        error = np.abs(got - expected)
-        scale = rms + np.abs(expected)
-        within = error <= rtol * scale
-    wrong = np.where(finite, ~within, ~same_special)
-    comparable = finite & np.isfinite(got) & (scale > 0)
-    worst = float((error[comparable] / scale[comparable]).max()) if comparable.any() else 0.0
+    """Flat mask of wrong elements, and the worst scaled error among elements finite on both sides."""
+    rms, worst = _rms(expected), 0.0
+    wrong = np.empty(expected.size, np.bool_)
+    for begin in range(0, expected.size, _BLOCK):
+        part = slice(begin, begin + _BLOCK)
+        got, wanted = decode(stored[part], type_), expected[part]
+        size = np.abs(wanted)
+        if (size > LARGEST[type_]).any():
+            wanted = np.where(size > LARGEST[type_], np.copysign(np.inf, wanted), wanted)
+        with np.errstate(invalid="ignore", over="ignore"):
+            error, scale = np.abs(got - wanted), size + rms
+            bad = ~(error <= rtol * scale)
+        if not np.isfinite(wanted).all():
+            same = (np.isnan(wanted) & np.isnan(got)) | (wanted == got)
+            bad = np.where(np.isfinite(wanted), bad, ~same)
+        wrong[part] = bad | is_poison(stored[part], type_)
+        comparable = np.isfinite(error) & (scale > 0) & np.isfinite(scale)
+        if comparable.any():
+            worst = max(worst, float((error[comparable] / scale[comparable]).max()))
     return wrong, worst
+
+
+def _rms(expected: np.ndarray[Any, Any]) -> float:
+    """Root of the mean square of the finite elements; 0 when there is none."""
+    total = float(np.dot(expected, expected))
+    if np.isfinite(total):
+        return float(np.sqrt(total / expected.size))
+    kept = expected[np.isfinite(expected)]
+    largest = float(np.abs(kept).max()) if kept.size else 0.0
+    return largest * float(np.sqrt(np.mean(np.square(kept / largest)))) if largest else 0.0
 
 
 def compare(
     stored: np.ndarray[Any, Any], expected: np.ndarray[Any, Any], type_: str, rtol: float
 ) -> Comparison:
-    """Compare a stored output with the reference (float64, or integers).
+    """Compare a stored output with the reference (float64, or integers) of the same shape.
 
     NaN and infinity must be where the reference has them, and an expected value beyond the range of
-    the type counts as infinity. An element that still holds poison is wrong whatever was expected.
+    the type counts as infinity. A floating element that still holds poison is wrong whatever was expected.
     """
-    got = decode(stored, type_)
+    flat, wanted = np.ravel(stored), np.ravel(expected)
     if type_ in FLOATS:
-        beyond = np.abs(expected) > LARGEST[type_]
-        if beyond.any():
-            expected = np.where(beyond, np.copysign(np.inf, expected), expected)
-        wrong, worst = _float_errors(got, expected, rtol)
-        untouched = is_poison(stored, type_)
-        wrong |= untouched
+        wrong, worst = _float_errors(flat, wanted, type_, rtol)
     else:
-        wrong, worst = np.asarray(got != expected), 0.0
-        untouched = is_poison(stored, type_) & wrong
-    count = int(np.count_nonzero(wrong))
-    unwritten = int(np.count_nonzero(untouched))
-    if count == 0:
-        return Comparison(0, 0, got.size, worst, rtol)
-    index = tuple(int(i) for i in np.unravel_index(int(np.argmax(wrong)), wrong.shape)) if got.shape else ()
-    shown: float | str = "poison" if untouched[index] else describe(got[index])
-    return Comparison(count, unwritten, got.size, worst, rtol, index, shown, describe(expected[index]))
+        wrong, worst = np.asarray(flat != wanted), 0.0
+    first = int(np.argmax(wrong))
+    if not wrong[first]:
+        return Comparison(0, 0, wrong.size, worst, rtol)
+    unwritten = is_poison(flat, type_) & wrong
+    index = tuple(int(i) for i in np.unravel_index(first, stored.shape)) if stored.shape else ()
+    got: float | str = "poison" if unwritten[first] else describe(decode(flat[first : first + 1], type_)[0])
+    counts = int(np.count_nonzero(wrong)), int(np.count_nonzero(unwritten))
+    return Comparison(*counts, wrong.size, worst, rtol, index, got, describe(wanted[first]))
