@@ -114,7 +114,7 @@ def _place(graph: Graph, step: Step) -> str:
 
 
 def _bar_cells(cells: int) -> int:
-    return max(0, min(24, cells - 30))
+    return max(0, min(20, cells - 34))
 
 
 def _bar(graph: Graph, commit: str, cells: int) -> str:
@@ -130,20 +130,23 @@ def _edge(graph: Graph, step: Step, cells: int) -> Line:
     return compose(
         ("│  ", "lane"),
         (f"{sign} ", role),
-        fit(mechanism(step), room),
+        fit(mechanism(step), room - 1) + " ",
         (effect, "muted"),
     )
 
 
 def change_of(step: Step) -> str:
-    """What a step did to the time, in words: ``1.77x slower``, ``1.77x faster``; or the counts' word."""
+    """What a step did to the time, in words: ``1.77x slower``, ``1.77x faster``; or the counts' word.
+
+    A neutral step claims no number.
+    """
     if step.ratio is None or step.ratio <= 0:
         return step_effect(step)
     if step.effect == "faster":
         return f"{ratio(1 / step.ratio)} faster"
     if step.effect == "slower":
         return f"{ratio(step.ratio)} slower"
-    return f"{ratio(step.ratio)} {step.effect}".rstrip()
+    return "neutral" if step.effect == "neutral" else ratio(step.ratio)
 
 
 def _rejected(attempt: Step, cells: int, *, marked: str) -> Line:

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from klineage.lineage import StepRecord
 from textual.pilot import Pilot
 
 from klineage_tui.app import KlineageApp
@@ -29,6 +30,12 @@ async def history(
 ) -> AsyncIterator[Pilot[int]]:
     """The app on a fresh workspace, at History, with everything read."""
     a_lineage.make(folder / "ws", sealed=sealed, timed=timed).close()
+    async with opened(folder, size) as pilot:
+        yield pilot
+
+
+@asynccontextmanager
+async def opened(folder: Path, size: tuple[int, int] = (150, 44)) -> AsyncIterator[Pilot[int]]:
     session = Session(folder / "session.json", places={str((folder / "ws").resolve()): "history"})
     app = KlineageApp(folder / "ws", "gemm", Config(), load_themes(), session)
     async with app.run_test(size=size) as pilot:
@@ -170,6 +177,31 @@ async def test_a_narrow_terminal_shows_code_or_reasons(tmp_path: Path) -> None:
         assert screen.query_one("#about").size.height >= 8
         assert screen.query_one("#why").has_focus
         assert screen.query_one("#graph", LineageGraph).size.height >= 5
+
+
+ANY_BYTES = (
+    b"\xef\xbb\xbf# BOM, latin-1 \xe9, \x1b]0;title\x07\r\n"
+    + b"x = 1\n" * 5_000
+    + b"y = '"
+    + b"z\t" * 5_000
+    + b"'\nlast line without a newline"
+)
+
+
+async def test_a_kernel_of_any_bytes_is_shown(tmp_path: Path) -> None:
+    workspace = a_lineage.make(tmp_path / "ws", sealed=False)
+    changed = ANY_BYTES.replace(b"z\t", b"w\t", 3).replace(b"\r\n", b"\n")
+    for source in (ANY_BYTES, changed):
+        workspace.accept("gemm", StepRecord("Any bytes", action="any"), {"kernel.py": source})
+    workspace.close()
+    async with opened(tmp_path) as pilot:
+        view = pilot.app.screen.query_one("#diff", DiffView)
+        assert view.changed == (2, 2)
+        drawn = [view.render_line(y).text for y in range(view.size.height)]
+        assert any("‹feff›# BOM, latin-1 �, ␛]0;title␇␍" in text for text in drawn)
+        assert any("‹no newline›" in text for text in shown(pilot, "#diff"))
+        await press(pilot, "b")
+        assert "the step that first took away" in title(pilot, "#code")
 
 
 async def test_undo_and_redo_from_history(tmp_path: Path) -> None:
