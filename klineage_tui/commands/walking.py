@@ -168,7 +168,7 @@ def _chosen(walk: Walk, arguments: argparse.Namespace) -> Candidate:
         from klineage.walk.reading import read_bytes
 
         return walk.edited(read_bytes(arguments.file))
-    candidates = walk.candidates()
+    candidates: tuple[Candidate, ...] = walk.candidates()
     if not 1 <= arguments.number <= len(candidates):
         raise KlineageError(
             f"{walk.id} has {len(candidates)} proposals, not a number {arguments.number}; klineage propose {walk.id} lists them"
