@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from klineage.gate import Report
-    from klineage.proposer import Candidate
+    from klineage.proposer.candidate import Candidate
 
 Standing = Literal["pending", "skipped", "rejected"]
 

@@ -124,7 +124,11 @@ def _stage_line(name: str, result: StageResult | None, view: GateView) -> Line:
 
 
 def _summary(result: StageResult) -> str:
+    """The number that decided, first: a row is short. The engine's whole sentence is among the details."""
     m = result.measurement
+    if result.verdict == "pass" and {"worst", "rtol", "cases"} <= result.numbers.keys():
+        n = result.numbers
+        return f"worst {n['worst']:.2g} of {n['rtol']:.2g}, {n['cases']:.0f} cases"
     if m is None or result.effect is None or m.ratio is None or m.baseline_ms is None:
         return sanitize(result.summary)
     return f"{ratio(m.ratio, m.low, m.high)}  {latency(m.candidate_ms)} of {latency(m.baseline_ms)}"
@@ -136,7 +140,7 @@ def _after(view: GateView, results: Mapping[str, StageResult], width: int) -> li
         lines += _wrapped(view.problem, width, "verdict-fail")
     deciding = next((s for s in results.values() if s.stage != "profile" and s.verdict != "pass"), None)
     if deciding is not None:
-        lines += _unless_shown(deciding.summary, width)
+        lines += [] if _fits(deciding, width) else _wrapped(deciding.summary, width)
         lines += _case_lines(deciding.case, width)
         lines += _log_lines(deciding.log)
     profile = results.get("profile")
@@ -145,13 +149,26 @@ def _after(view: GateView, results: Mapping[str, StageResult], width: int) -> li
     hint = _hint(view, deciding)
     if hint:
         lines += [*([Line("")] if lines[-1].text else []), *_wrapped(hint, width, "muted")]
+    if view.status in ("current", "stale"):
+        shown = (deciding or profile, profile)
+        lines += _details([s for s in results.values() if s not in shown], width)
     return lines
+
+
+def _details(results: list[StageResult], width: int) -> list[Line]:
+    """The sentences of the other stages, where their rows do not hold them whole."""
+    lines: list[Line] = []
+    for result in results:
+        if not _fits(result, width):
+            name = _NAMES.get(result.stage, result.stage)
+            lines += _wrapped(f"{name}: {result.summary}", width, "muted")
+    return [Line(""), *lines] if lines else []
 
 
 def _profile_lines(profile: StageResult, width: int) -> list[Line]:
     m = profile.measurement
     if m is None or m.baseline_ms is None:
-        return _unless_shown(profile.summary, width)
+        return [] if _fits(profile, width) else _wrapped(profile.summary, width)
     return [_bar_line(m.candidate_ms, m.baseline_ms), compose((_conditions(m), "muted"))]
 
 
@@ -204,10 +221,10 @@ def _log_lines(log: str) -> list[Line]:
     return [compose((line, "muted")) for line in (*shown, *more)]
 
 
-def _unless_shown(summary: str, width: int) -> list[Line]:
-    """A summary in full, where its stage row had no room for all of it."""
-    fits = cells(sanitize(summary)) <= width - _NAME_CELLS - _WORD_CELLS
-    return [] if fits else _wrapped(summary, width)
+def _fits(result: StageResult, width: int) -> bool:
+    """Whether the stage's row holds its whole summary."""
+    text = sanitize(result.summary)
+    return _summary(result) == text and cells(text) <= width - _NAME_CELLS - _WORD_CELLS
 
 
 def _wrapped(text: str, width: int, role: str = "") -> list[Line]:

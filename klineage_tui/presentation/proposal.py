@@ -29,7 +29,7 @@ def about(proposal: Proposal) -> list[tuple[str, str]]:
     candidate = proposal.candidate
     names = ", ".join(dict.fromkeys(feature.name for feature in candidate.removes)) or candidate.action
     settings = "  ".join(f"{name}={value}" for name, value in candidate.settings.items())
-    who = "edited by a person" if proposal.edited else sanitize(candidate.proposer)
+    who = "a person's edit" if proposal.edited else sanitize(candidate.proposer)
     parts = [
         (f"{who} removes ", "$muted"),
         (sanitize(names), "$foreground"),

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from klineage.gate import GateEvent, Report
     from klineage.kernel import Kernel
     from klineage.lineage import Draft, Op, Step
-    from klineage.proposer import Candidate
+    from klineage.proposer.candidate import Candidate
     from klineage.walk import Walk, WalkState
 
 T = TypeVar("T")

@@ -15,7 +15,7 @@ from klineage_tui.widgets.diff_view import DiffView
 
 if TYPE_CHECKING:
     from klineage.lineage import Draft
-    from klineage.proposer import Candidate
+    from klineage.proposer.candidate import Candidate
     from klineage.walk import Walk, WalkState
 
 

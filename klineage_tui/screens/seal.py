@@ -97,7 +97,7 @@ class SealDialog(ModalScreen[bool]):
             self.app.call_from_thread(self._done, steps)
 
     def _progress(self, text: str) -> None:
-        self._lines.append(f"{len(self._lines) + 1} of {self._states}  {text}")
+        self._lines.append(f"gating {text}")
         self._show(self._lines, self._help("", "stops it; nothing is written then"))
 
     def _done(self, steps: tuple[Step, ...]) -> None:

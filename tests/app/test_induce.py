@@ -103,7 +103,7 @@ async def test_leaving_the_editor_keeps_the_draft_for_the_next_start(make_app: M
     async with app.run_test(size=SIZE) as pilot:
         await until(lambda: isinstance(app.screen, Confirm))
         await pilot.press("enter")
-        await until(lambda: "edited by a person" in about(app))
+        await until(lambda: "a person's edit" in about(app))
 
 
 async def test_the_external_editor(
@@ -118,7 +118,7 @@ async def test_the_external_editor(
     async with app.run_test(size=SIZE) as pilot:
         await loaded(app)
         await pilot.press("E")
-        await until(lambda: "edited by a person" in about(app))
+        await until(lambda: "a person's edit" in about(app))
     draft = walk.draft()
     assert draft is not None
     assert draft.data.endswith(b"/* by hand */")

@@ -59,7 +59,7 @@ def test_an_edit_makes_evidence_stale_until_gated_again() -> None:
     assert edited.current is not None
     assert evidence(edited.current, "head", reports) == ("stale", report)
     assert edited.current.edited
-    assert "edited by a person" in about(edited.current)[0][0]
+    assert "a person's edit" in about(edited.current)[0][0]
     reports[("hash-z", "head")] = replace(report, kernel="hash-z")
     assert evidence(edited.current, "head", reports)[0] == "current"
     back = edited.edited(replace(CANDIDATES[0], proposer="person"), "hash-a")
