@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 from klineage.errors import KlineageError
@@ -82,8 +83,7 @@ def _bring(
     file: Path, workspace: Workspace, lineage_id: str, commits: Mapping[str, str], notes: Mapping[str, bytes]
 ) -> None:
     git = workspace.git
-    with writing(git.place, lineage_id) as held:
-        write.recover(git, held)
+    with writing(git.place, lineage_id, partial(write.recover, git)) as held:
         here = {ref: store.head(git, ref) for ref in commits}
         if any(here[ref] not in ("", commit) for ref, commit in commits.items()):
             raise KlineageError(

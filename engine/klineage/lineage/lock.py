@@ -6,7 +6,7 @@ import errno
 import fcntl
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +15,7 @@ from klineage.errors import KlineageError
 
 NAME = "klineage.lock"
 WAIT_SECONDS = 10.0
+ORPHAN_SECONDS = 2.0
 
 
 @dataclass
@@ -33,8 +34,8 @@ class Held:
 
 
 @contextmanager
-def writing(git_dir: Path, lineage_id: str) -> Iterator[Held]:
-    """Hold the workspace for one write.
+def writing(git_dir: Path, lineage_id: str, finish: Callable[[Held], None]) -> Iterator[Held]:
+    """Hold the workspace for one write. ``finish`` first completes what an interrupted writer left.
 
     Raises KlineageError when the folder cannot be written, or another klineage keeps it too long.
     """
@@ -47,6 +48,8 @@ def writing(git_dir: Path, lineage_id: str) -> Iterator[Held]:
     try:
         _take(descriptor, git_dir)
         held = Held(descriptor, _interrupted(descriptor))
+        if held.interrupted is not None:
+            finish(held)  # until it returns, the sign of the interrupted writer stays
         _put(descriptor, f"{os.getpid()} {time.time():.3f} {lineage_id}\n")
         try:
             yield held
@@ -63,18 +66,56 @@ def writing(git_dir: Path, lineage_id: str) -> Iterator[Held]:
         os.close(descriptor)
 
 
+def interrupted(git_dir: Path) -> bool:
+    """Whether a writer died at work here, and nobody has finished it yet.
+
+    The last git of a writer that has just died may still be running: it is waited for.
+    """
+    try:
+        descriptor = os.open(git_dir / NAME, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
+    try:
+        deadline = time.monotonic() + ORPHAN_SECONDS
+        while not _try(descriptor, fcntl.LOCK_SH):
+            if _alive(_content(descriptor)) or time.monotonic() > deadline:
+                return False
+            time.sleep(0.003)
+        return _interrupted(descriptor) is not None
+    finally:
+        os.close(descriptor)
+
+
+def _alive(content: str) -> bool:
+    """Whether the process that wrote ``content`` exists; an empty lock is just being taken or released."""
+    pid = content.partition(" ")[0]
+    if not pid.isdigit():
+        return True
+    try:
+        os.kill(int(pid), 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def _try(descriptor: int, kind: int) -> bool:
+    try:
+        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
 def _take(descriptor: int, git_dir: Path) -> None:
     deadline = time.monotonic() + WAIT_SECONDS
-    while True:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return
-        except BlockingIOError:
-            if time.monotonic() > deadline:
-                who = _content(descriptor).partition(" ")[0] or "unknown"
-                raise KlineageError(
-                    f"another klineage (process {who}) is writing to {git_dir}; wait for it or end it"
-                ) from None
+    while not _try(descriptor, fcntl.LOCK_EX):
+        if time.monotonic() > deadline:
+            who = _content(descriptor).partition(" ")[0] or "unknown"
+            raise KlineageError(
+                f"another klineage (process {who}) is writing to {git_dir}; wait for it or end it"
+            )
         time.sleep(0.003)
 
 

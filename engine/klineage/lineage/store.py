@@ -141,17 +141,19 @@ def meta(git: Git, commit_hash: str) -> Meta:
 
 def operations(git: Git, lineage_id: str) -> list[Operation]:
     """The operation log, newest last; empty for a lineage that came without one (a plain clone)."""
+    return list(log_of(git, lineage_id))[::-1]
+
+
+def log_of(git: Git, lineage_id: str) -> Iterator[Operation]:
+    """The operations of a lineage, newest first."""
     start = head(git, refs.operations(lineage_id))
-    found: list[Operation] = []
     for raw in log(git, start) if start else ():
         operation = parse_operation(
             lineage_id, raw.commit, raw.author, datetime.fromtimestamp(raw.seconds, UTC), raw.message
         )
         if operation is None:
-            break
-        found.append(operation)
-    found.reverse()
-    return found
+            return
+        yield operation
 
 
 def attempt(ref: str) -> int:

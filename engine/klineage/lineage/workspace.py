@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from klineage.errors import KlineageError
-from klineage.lineage import refs, store, write
+from klineage.lineage import lock, refs, store, write
 from klineage.lineage.importer import Importer
 from klineage.lineage.lock import Held, writing
 from klineage.lineage.message import Stamp, format_step, one_line
@@ -29,9 +31,14 @@ class Workspace(Reader):
 
     @classmethod
     def open(cls, path: Path | str, clock: Callable[[], float] = time.time) -> Workspace:
-        """The workspace of the repository that ``path`` is in. Raises KlineageError when there is none."""
+        """The workspace of the repository that ``path`` is in, as the last complete write left it.
+
+        Raises KlineageError when there is no repository.
+        """
         where = Path(path).absolute()
-        return cls(where, Git(discover(where)), clock)
+        workspace = cls(where, Git(discover(where)), clock)
+        workspace._recover()
+        return workspace
 
     @classmethod
     def create(cls, path: Path | str, clock: Callable[[], float] = time.time) -> Workspace:
@@ -51,17 +58,17 @@ class Workspace(Reader):
 
     @contextmanager
     def _writing(self, lineage_id: str) -> Iterator[Held]:
-        with writing(self.git.place, lineage_id) as held:
+        with writing(self.git.place, lineage_id, partial(write.recover, self.git)) as held:
             if not self._signed:
                 self.git.sign(*user_identity(self.git.place))
                 self._signed = True
-            write.recover(self.git, held)
             yield held
 
-    def recover(self) -> None:
-        """Finish the write that a killed klineage had begun. Every write does this first."""
-        with self._writing(""):
-            pass
+    def _recover(self) -> None:
+        """Finish the write that a killed klineage had begun. Every write does this first, too."""
+        if lock.interrupted(self.git.place) and os.access(self.git.place, os.W_OK):
+            with self._writing("-"):
+                pass
 
     def new(self, meta: Meta, files: Mapping[str, bytes], who: str = "", report_json: str | None = None,
             record: StepRecord | None = None) -> Step:  # fmt: skip

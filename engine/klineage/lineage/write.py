@@ -116,16 +116,13 @@ def _explain(error: GitError) -> KlineageError:
 
 def recover(git: Git, held: Held) -> None:
     """Finish what a killed writer had committed to. Refs that others have moved since are left alone."""
-    if held.interrupted is None:
-        return
+    assert held.interrupted is not None
     lineage_id, since = held.interrupted
-    held.unfinished = True
     _remove_stale_locks(git.place, lineage_id, since)
-    operations = store.operations(git, lineage_id)
-    for ref, old, new in operations[-1].refs if operations else ():
+    last = next(store.log_of(git, lineage_id), None)
+    for ref, old, new in last.refs if last else ():
         if store.head(git, ref) == old and (not new or git.object(new)):
             move(git, held, [(ref, old, new)])
-    held.unfinished = False
 
 
 def _remove_stale_locks(git_dir: Path, lineage_id: str, since: float) -> None:

@@ -79,7 +79,7 @@ def test_a_reader_does_not_wait_and_a_writer_says_whom_it_waits_for(
     walk: Workspace, record: Record, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("klineage.lineage.lock.WAIT_SECONDS", 0.05)
-    with writing(walk.path / ".git", "gemm"):
+    with writing(walk.path / ".git", "gemm", lambda _: None):
         other = Workspace.open(walk.path)
         start = time.monotonic()
         assert len(other.history("gemm")) == 4
