@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from klineage.walk import Walk, WalkState
 
 _VIEWS = ("compare", "blame", "waterfall")
-_PANES = ("graph", "code", "about")
+_PANES = ("graph", "code", "reasons")
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class HistoryScreen(Place):
         yield TitleRow("History", id="heading")
         with Container(id="panes"):
             yield LineageGraph(id="graph", placeholder="Opening…")
-            with Vertical(id="right", classes="-tab-code"):
+            with Vertical(id="side", classes="-tab-code"):
                 yield TabRow(("Code", "Why"))
                 yield Pane(
                     "CODE",
@@ -85,7 +85,7 @@ class HistoryScreen(Place):
                     Waterfall(id="waterfall"),
                     id="code",
                 )
-                yield Pane("WHY", LineView(id="why", cursor=False), LineView(id="commands"), id="about")
+                yield Pane("WHY", LineView(id="why", cursor=False), LineView(id="commands"), id="reasons")
         yield ActionBar(self.PLACE, self.host.keys_in_force)
 
     def on_mount(self) -> None:
@@ -202,17 +202,17 @@ class HistoryScreen(Place):
 
     def _show_why(self, old: Step | None, new: Step) -> None:
         assert self._state is not None
-        cells = max(30, self.query_one("#right").size.width - 4)
+        cells = max(30, self.query_one("#side").size.width - 4)
         self.query_one("#why", LineView).show(Lines(reason_lines(new, cells)))
-        self._entitle_about(new)
+        self._entitle_reasons(new)
         walk = self._walk
         self._commands = git_commands(
             str(walk.workspace.path), self._state.meta.id, self._state.meta.filename, old, new
         )
         self.query_one("#commands", LineView).show(Lines(git_lines(self._commands)), keep_position=True)
 
-    def _entitle_about(self, step: Step) -> None:
-        pane = self.query_one("#about", Pane)
+    def _entitle_reasons(self, step: Step) -> None:
+        pane = self.query_one("#reasons", Pane)
         if self.query_one("#commands").display:
             pane.entitle(
                 [("GIT  ", ""), ("plain git for what is on screen", "$foreground")], "enter copies one"
@@ -323,9 +323,9 @@ class HistoryScreen(Place):
             self._choose_tab(index - 1)
 
     def _choose_tab(self, index: int, *, focus: bool = True) -> None:
-        right = self.query_one("#right")
+        right = self.query_one("#side")
         right.set_class(index == 0, "-tab-code")
-        right.set_class(index == 1, "-tab-about")
+        right.set_class(index == 1, "-tab-reasons")
         self.query_one(TabRow).choose(index)
         if focus and index == 0:
             self._code_view.focus()
@@ -381,8 +381,8 @@ class HistoryScreen(Place):
         why, commands = self.query_one("#why"), self.query_one("#commands")
         commands.display, why.display = why.display, commands.display
         if self._graph.step is not None:
-            self._entitle_about(self._graph.step)
-        if self.has_class("-narrow") or self._has_focus("about"):
+            self._entitle_reasons(self._graph.step)
+        if self.has_class("-narrow") or self._has_focus("reasons"):
             self._choose_tab(1)
 
     def do_undo(self) -> None:

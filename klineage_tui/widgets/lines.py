@@ -109,6 +109,7 @@ class LineView(ScrollView, can_focus=True, inherit_bindings=False):
         self.has_cursor = cursor
         self.cursor_row = 0
         self.marked: frozenset[int] = frozenset()
+        self._height = 0
         self._strips: LRUCache[tuple[int, bool, int, int], Strip] = LRUCache(1024)
         self._roles: Roles | None = None
 
@@ -193,6 +194,10 @@ class LineView(ScrollView, can_focus=True, inherit_bindings=False):
 
     def on_resize(self, event: events.Resize) -> None:
         self._strips.clear()
+        seen = self.scroll_offset.y <= self.cursor_row < self.scroll_offset.y + self._height
+        self._height = event.size.height
+        if seen and self.has_cursor:
+            self.call_after_refresh(self._reveal, self.cursor_row, 0)
 
     def render_line(self, y: int) -> Strip:
         x, top = self.scroll_offset

@@ -172,9 +172,9 @@ async def test_a_narrow_terminal_shows_code_or_reasons(tmp_path: Path) -> None:
         screen = pilot.app.screen
         assert screen.query_one("#diff").size.height >= 8
         assert not screen.query_one("#diff", DiffView).is_split
-        assert screen.query_one("#about").size.height == 0
+        assert screen.query_one("#reasons").size.height == 0
         await press(pilot, "tab", "tab")
-        assert screen.query_one("#about").size.height >= 8
+        assert screen.query_one("#reasons").size.height >= 8
         assert screen.query_one("#why").has_focus
         assert screen.query_one("#graph", LineageGraph).size.height >= 5
 
@@ -210,6 +210,16 @@ async def test_undo_and_redo_from_history(tmp_path: Path) -> None:
         assert not any("4 here" in row for row in shown(pilot, "#graph"))
         await press(pilot, "ctrl+r")
         assert any("4 here" in row for row in shown(pilot, "#graph"))
+
+
+async def test_resizing_after_another_place_was_shown(tmp_path: Path) -> None:
+    async with history(tmp_path, sealed=False) as pilot:
+        await press(pilot, "1", "2")
+        await pilot.resize_terminal(80, 24)
+        await settle(pilot)
+        graph = pilot.app.screen.query_one("#graph", LineageGraph)
+        assert pilot.app.screen.query_one("#diff").size.height >= 8
+        assert any("4 here" in graph.render_line(y).text for y in range(graph.size.height))
 
 
 @pytest.mark.parametrize("size", [(40, 10), (100, 24)])
