@@ -1,0 +1,210 @@
+"""The C rules: on the shipped experts in every order, and on kernels written in other ways."""
+
+from __future__ import annotations
+
+import random
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from klineage.kernel import Kernel
+from klineage.proposer.rules import NotApplicable, after, derive, features, propose
+
+EXPERTS = [("gemm", 5), ("add_rmsnorm", 4)]
+
+
+@pytest.mark.parametrize(("workload", "least"), EXPERTS)
+def test_the_first_proposals_lead_to_a_simplest_form(workload, least, expert, first_walk) -> None:
+    steps = first_walk(expert(workload, "c"))
+    assert len(steps) >= least
+    assert features(after(*steps[-1])) == []
+
+
+def test_dependents_go_before_their_prerequisites(expert, first_walk) -> None:
+    actions = [c.action for _, c in first_walk(expert("gemm", "c"))]
+    for dependent, prerequisite in [
+        ("prefetch", "simd"),
+        ("unroll", "simd"),
+        ("simd", "alignment"),
+        ("simd", "register_tiling"),
+        ("register_tiling", "layout_pack"),
+    ]:
+        assert actions.index(dependent) < actions.index(prerequisite)
+
+
+@pytest.mark.parametrize("workload", [w for w, _ in EXPERTS])
+def test_every_reachable_step_is_exact_and_reversible(workload, expert, reachable, check_step) -> None:
+    for state, candidate, simpler in reachable(expert(workload, "c")):
+        restored = check_step(state, candidate, simpler)
+        assert restored or candidate.action == "layout_pack", candidate.proposer  # the packer is written anew
+
+
+@pytest.mark.parametrize("workload", [w for w, _ in EXPERTS])
+def test_line_endings_outside_the_edit_stay(workload, expert, first_walk, check_line_endings) -> None:
+    for seed, (state, _) in enumerate(first_walk(expert(workload, "c"))):
+        print("seed", seed)
+        check_line_endings(state, random.Random(seed), (b"\n", b"\r\n"))
+
+
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")
+@pytest.mark.parametrize("workload", [w for w, _ in EXPERTS])
+def test_every_state_passes_the_gate_with_its_forward_edit(workload, expert, first_walk) -> None:
+    from klineage.gate import GateRequest, Verdict, gate
+    from klineage.workload import load
+
+    for state, candidate in first_walk(expert(workload, "c")):
+        simpler = after(state, candidate)
+        derived = derive(candidate.proposer, simpler, candidate.locus, candidate.settings)
+        for source in {simpler.source, derived} - {state.source}:
+            tried = Kernel("c", state.filename, state.entry, source)
+            report = gate(GateRequest(tried, load(workload), seeds=(5,)))
+            assert report.verdict is Verdict.PASS, f"{candidate.proposer}: {report.why}"
+
+
+def kernel(text: str) -> Kernel:
+    return Kernel("c", "kernel.c", "entry", text.encode())
+
+
+def actions(given: Kernel) -> list[str]:
+    return [c.action for c in propose(given)]
+
+
+def step(given: Kernel, action: str) -> Kernel:
+    return after(given, next(c for c in propose(given) if c.action == action))
+
+
+def compiles(given: Kernel, tmp_path: Path) -> bool:
+    source = tmp_path / given.filename
+    source.write_bytes(given.source)
+    command = [
+        "gcc",
+        "-std=gnu11",
+        "-O1",
+        "-fopenmp",
+        "-Werror",
+        "-Wall",
+        "-c",
+        str(source),
+        "-o",
+        str(tmp_path / "k.o"),
+    ]
+    return subprocess.run(command, capture_output=True, check=False).returncode == 0
+
+
+THREADED = """// klineage: flags -fopenmp
+#include <stdint.h>
+/* #pragma omp parallel for */
+void entry(const float *__restrict__ x, float *__restrict__ y, int64_t n)
+{
+#pragma omp parallel for \\
+    schedule(static)
+    for (int64_t i = 0; i < n; ++i) {
+        #pragma GCC ivdep
+        #pragma GCC unroll 8
+        for (int64_t j = 0; j < n; ++j)
+            y[i] += x[j];
+    }
+}
+"""
+
+
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")
+def test_threads_unrolling_and_aliasing(tmp_path: Path) -> None:
+    given = kernel(THREADED)
+    assert actions(given) == ["thread_parallel", "unroll", "restrict"]
+    for action in ("thread_parallel", "unroll", "restrict"):
+        candidate = next(c for c in propose(given) if c.action == action)
+        simpler = after(given, candidate)
+        assert compiles(simpler, tmp_path)
+        restored = derive(candidate.proposer, simpler, candidate.locus, candidate.settings)
+        assert features(kernel(restored.decode())) == features(given)
+        given = simpler
+    assert given.text.count("#pragma") == 2  # the one in the comment, and ivdep
+    assert "const float *x, float *y" in given.text
+
+
+def test_threads_that_are_asked_for_their_number_stay() -> None:
+    asked = THREADED.replace("y[i] += x[j]", "y[omp_get_thread_num()] += x[j]")
+    assert "thread_parallel" not in actions(kernel(asked))
+
+
+def test_a_parallel_region_is_left_alone() -> None:
+    region = THREADED.replace("parallel for \\\n    schedule(static)\n", "parallel\n    {\n#pragma omp for\n")
+    assert "thread_parallel" not in actions(kernel(region.replace("    }\n}", "    }\n    }\n}")))
+
+
+VECTOR = """#include <stdint.h>
+#define BYTES 32
+#define LANES (BYTES / 4)
+typedef float v __attribute__((vector_size(BYTES)%s));
+static float scratch[64] __attribute__((aligned(64)));
+void entry(const float *x, float *y, int64_t n)
+{
+    for (int64_t i = 0; i + LANES <= n; i += LANES)
+        *(v *)(y + i) = *(const v *)(x + i) + *(const v *)scratch;
+    for (int64_t i = n / LANES * LANES; i < n; ++i)
+        y[i] = x[i] + scratch[i %% LANES];
+}
+"""
+
+
+def test_a_plain_width_and_its_way_back() -> None:
+    given = kernel(VECTOR % ", aligned(4)")
+    candidate = next(c for c in propose(given) if c.action == "simd")
+    assert "#define BYTES 4\n" in candidate.source.decode()
+    assert "typedef float v;\n" in candidate.source.decode()
+    simpler = after(given, candidate)
+    assert derive("simd", simpler, candidate.locus, candidate.settings) == given.source
+    assert actions(simpler) == ["alignment"]
+
+
+def test_alignment_stays_while_aligned_vectors_are_loaded() -> None:
+    fixed = (VECTOR % "").replace("vector_size(BYTES)", "vector_size(32)")
+    assert actions(kernel(fixed)) == []
+    assert actions(kernel((VECTOR % "").replace("int64_t n)", "int64_t n, v w)"))) == ["simd"]
+
+
+def test_intrinsics_keep_their_width() -> None:
+    text = (VECTOR % "").replace("y[i] = x[i]", "y[i] = _mm_cvtss_f32(_mm_set_ss(x[i]))")
+    assert "simd" not in actions(kernel(text))
+
+
+PREFETCHED = """#include <stdint.h>
+#define FAR 8 // cache lines
+void entry(const float *x, float *y, int64_t n)
+{
+    for (int64_t i = 0; i < n; ++i)
+    {
+        // the next lines, while this one is used
+        __builtin_prefetch(x + i + FAR, 0, 3);
+        y[i] = x[i];
+    }
+}
+"""
+
+
+def test_prefetch_takes_its_comment_and_its_distance_along() -> None:
+    given = kernel(PREFETCHED)
+    candidate = propose(given)[0]
+    simpler = after(given, candidate)
+    assert "FAR" not in simpler.text
+    assert "//" not in simpler.text
+    restored = derive(candidate.proposer, simpler, candidate.locus, candidate.settings).decode()
+    assert "#define FAR 8" in restored
+    assert "        __builtin_prefetch(x + i + FAR, 0, 3);\n        y[i]" in restored
+
+
+def test_what_cannot_be_derived_says_why() -> None:
+    given = kernel(PREFETCHED)
+    with pytest.raises(NotApplicable, match="there is no 'entry/for\\[j\\]' in this file"):
+        derive("unroll", given, "kernel.c::entry", {"entry/for[j]": "GCC unroll 4"})
+    with pytest.raises(NotApplicable, match="entry has no pointer 'z'"):
+        derive("restrict", given, "kernel.c::entry", {"entry": "z"})
+    with pytest.raises(NotApplicable, match="no element type 'v' with a width 'BYTES'"):
+        derive("simd", given, "kernel.c::entry", {"vector": "v", "attributes": "", "width": "BYTES"})
+
+
+def test_broken_and_empty_files_are_proposed_nothing() -> None:
+    for text in ("", "void f(", "\x00\x01", "#define A", "#if 1\n"):
+        assert propose(kernel(text)) == []
