@@ -85,21 +85,23 @@ def step_effect(step: Step) -> str:
 
 
 def strip_line(state: WalkState, cells: int) -> Line:
-    """The lineage in one row, for terminals without room for the column: the end is kept."""
+    """The lineage in one row, for terminals without room for the column: what does not fit is its start."""
+    tail = [(f"   {len(state.rejected)} rejected", "muted")] if state.rejected else []
+    used = sum(width(text) for text, _ in tail)
     parts: list[tuple[str, str]] = []
-    for index, step in enumerate(state.steps):
-        is_head = step.commit == state.head.commit
-        if index:
-            parts.append((f" ─{mechanism(step)}→ ", "muted"))
+    for index in range(len(state.steps) - 1, -1, -1):
+        step = state.steps[index]
         name = step_name(step) + ("" if step.number else " expert")
-        parts.append((f"● {name} here" if is_head else f"○ {name}", "accent" if is_head else ""))
-    if state.rejected:
-        parts.append((f"   {len(state.rejected)} rejected", "muted"))
-    while len(parts) > 1 and sum(width(text) for text, _ in parts) > cells:
-        parts.pop(0)
-        if parts[0][0] != "… ":
-            parts[0] = ("… ", "muted")
-    return compose(*parts)
+        is_head = step.commit == state.head.commit
+        piece = [(f"● {name} here" if is_head else f"○ {name}", "accent" if is_head else "")]
+        if index:
+            piece.insert(0, (f" ─{mechanism(step)}→ ", "muted"))
+        used += sum(width(text) for text, _ in piece)
+        if parts and used > cells - 2:
+            parts.insert(0, ("… ", "muted"))
+            break
+        parts[:0] = piece
+    return compose(*parts, *tail)
 
 
 def heading(state: WalkState) -> tuple[str, str]:

@@ -115,6 +115,10 @@ class InduceScreen(InduceEdits):
             self.job("diff", lambda: _line_ops(old, new), lambda ops: self.show_diff(old, new, ops))
         self._show_evidence()
 
+    def redraw(self) -> None:
+        super().redraw()
+        self._show_evidence()
+
     def _show_evidence(self) -> None:
         current, state = self._queue.current, self._state
         self.show_gate(None if current is None or state is None else self._gate_view(current, state))

@@ -70,11 +70,11 @@ class InduceEdits(InducePanes):
         self.app.push_screen(screen, lambda edited: self._take(edited, title, base))
 
     def do_editor(self) -> None:
-        from klineage_tui.config import editor_command, load_config
+        from klineage_tui.config import editor_command
 
         walk, source, title, base = self._subject()
         try:
-            command = editor_command(load_config())
+            command = editor_command(self.host.config)
         except KlineageError as problem:
             self.complain(str(problem))
             return

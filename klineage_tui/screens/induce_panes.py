@@ -47,6 +47,7 @@ class InducePanes(Place):
         self._tab = 0
         self._touched: list[int] = []  # lines of the current kernel that the proposal changes
         self._kernel_is_head = True
+        self._shown: WalkState | None = None
         self._rows: dict[int, Step] = {}  # row of the lineage column -> the state it stands for
 
     def compose(self) -> ComposeResult:
@@ -109,9 +110,18 @@ class InducePanes(Place):
         view = self.query_one("#lineage-view", LineView)
         view.show(Lines(lines, frozenset(self._rows)))
         view.move_to(here, tell=False)
-        strip = self.query_one("#strip", LineView)
-        strip.show(Lines([strip_line(state, max(20, self.size.width - 2))]))
+        self._shown = state
+        self.redraw()
         self.show_kernel(state.kernel, state.head, is_head=True)
+
+    def redraw(self) -> None:
+        """Draw again what depends on the width."""
+        if self._shown is not None:
+            line = strip_line(self._shown, max(20, self.size.width - 2))
+            self.query_one("#strip", LineView).show(Lines([line]))
+
+    def on_resize(self) -> None:
+        self.call_after_refresh(self.redraw)
 
     def show_kernel(self, kernel: Kernel, step: Step, *, is_head: bool) -> None:
         pane = self.query_one("#kernel", Pane)

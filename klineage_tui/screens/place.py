@@ -18,6 +18,8 @@ from klineage_tui.widgets.too_small import TooSmall
 if TYPE_CHECKING:
     from klineage.walk import Walk
 
+    from klineage_tui.config import Config
+
 T = TypeVar("T")
 
 
@@ -27,6 +29,7 @@ class Host(Protocol):
     walk: Walk | None  # the open lineage
     revision: int  # grows with every decision, on any lineage
     diff_layout: str  # "auto", "unified" or "split"; reactive, so it can be watched
+    config: Config
     keys_in_force: dict[str, str]  # action id -> keys
 
     def decided(self) -> None:

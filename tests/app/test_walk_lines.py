@@ -1,0 +1,66 @@
+"""The lineage at the left, as a strip, and in the heading."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from klineage.walk import Walk, WalkState
+
+from klineage_tui.presentation.walk import column_lines, heading, strip_line
+
+from . import a_lineage
+
+
+@pytest.fixture(scope="module")
+def state(tmp_path_factory: pytest.TempPathFactory) -> WalkState:
+    workspace = a_lineage.make(tmp_path_factory.mktemp("lineage"))
+    return Walk(workspace, "gemm").state()
+
+
+def test_column(state: WalkState) -> None:
+    lines, here, rows = column_lines(state, 28)
+    assert [line.text.rstrip() for line in lines] == [
+        "○ 0 expert",
+        "│  - evict",
+        "○ 1                    1.00x",
+        "│  - l2_raster",
+        "○ 2                    1.26x",
+        "├─ x split_k FAIL",
+        "├─ x mma NO",
+        "│  - pipeline",
+        "○ 3                    1.77x",
+        "│  - autotune",
+        "● 4 here               42.7x",
+    ]
+    assert here == 10
+    assert rows[here].commit == state.head.commit
+    assert [step.decision for row, step in rows.items() if row in (5, 6)] == ["rejected", "rejected"]
+    assert all(len(line.text) <= 28 for line in lines)
+
+
+@pytest.mark.parametrize("cells", [20, 40, 60, 90])
+def test_strip_keeps_the_end(state: WalkState, cells: int) -> None:
+    text = strip_line(state, cells).text
+    assert text.endswith("● 4 here   2 rejected")
+    assert text.startswith("○ 0 expert" if cells == 90 else "…")
+
+
+def test_strip_of_a_long_walk_looks_at_its_end_only(state: WalkState) -> None:
+    class Guarded(tuple):  # type: ignore[type-arg]
+        def __getitem__(self, index):  # type: ignore[no-untyped-def]
+            assert index == -1 or index > 4900
+            return super().__getitem__(index)
+
+    steps = Guarded(replace(state.steps[1], commit=str(n), number=n) for n in range(5000))
+    assert "● 4999 here" in strip_line(replace(state, steps=steps), 80).text
+
+
+def test_heading_multiplies_only_what_was_timed(state: WalkState, tmp_path: Path) -> None:
+    assert heading(state) == (
+        "gemm triton nvidia-sm90",
+        "4 steps from the expert  ≈95.6x the expert's time  sealed",
+    )
+    counted = Walk(a_lineage.make(tmp_path, sealed=False, timed=False), "gemm").state()
+    assert heading(counted)[1] == "4 steps from the expert"
