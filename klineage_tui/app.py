@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 from klineage.errors import KlineageError
 from textual.app import App
 from textual.binding import BindingType
+from textual.filter import Monochrome, NoColor
 from textual.reactive import var
 from textual.worker import Worker, WorkerState
 
@@ -72,6 +73,9 @@ class KlineageApp(App[int]):
         self._wanted = lineage
         self._session = session
         self._problems = [*problems, *themes.problems]
+        if self.no_color:
+            # Textual would grey the colours, and the terminal's own sixteen would all become black.
+            self._filters = [NoColor() if isinstance(f, Monochrome) else f for f in self._filters]
         for theme in themes.themes:
             self.register_theme(theme)
         self.set_reactive(KlineageApp.diff_layout, session.layout or config.layout)

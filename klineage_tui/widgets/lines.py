@@ -276,7 +276,7 @@ class LineView(ScrollView, can_focus=True, inherit_bindings=False):
             for name in names:
                 style += self.roles[name]
             if selected and selected[0] <= start < selected[1]:
-                style += self.screen.get_component_rich_style("screen--selection")
+                style += self.screen.get_component_rich_style("screen--selection") + self.roles["selected"]
             segments.append(Segment(text[start:end], style))
         return Strip(segments)
 

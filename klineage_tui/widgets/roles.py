@@ -58,10 +58,11 @@ _STYLES = {
     "syntax-comment": Style(italic=True),
 }
 _WITHOUT_COLOUR = {
-    "diff-added-word": Style(bold=True, underline=True),
-    "diff-removed-word": Style(bold=True, underline=True),
+    "diff-added-word": Style(reverse=True),
+    "diff-removed-word": Style(reverse=True),
     "cursor-line": Style(bold=True),
     "marked-line": Style(underline=True),
+    "selected": Style(reverse=True),
 }
 
 

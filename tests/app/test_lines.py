@@ -178,3 +178,31 @@ async def test_a_missing_newline_is_a_visible_difference() -> None:
     async with showing(view):
         view.show_diff("a\n", "a", [Op("replace", 0, 1, 0, 1)], "kernel.py")
         assert [text.rstrip() for text in drawn(view)[:2]] == ["▌1   - a", "   1 + a ‹no newline›"]
+
+
+@pytest.mark.parametrize("ansi", [False, True])
+async def test_without_colour_changed_words_still_stand_out(
+    monkeypatch: pytest.MonkeyPatch, ansi: bool
+) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    view = DiffView(layout_mode="unified")
+    async with showing(view) as pilot:
+        if ansi:
+            pilot.app.theme = "ansi-dark"
+        view.show_diff("num_stages=4\n", "num_stages=1\n", [Op("replace", 0, 1, 0, 1)], "kernel.py")
+        await pilot.pause()
+        for y, sign, word in ((0, "-", "4"), (1, "+", "1")):
+            strip = view.render_line(y)
+            assert sign in strip.text
+            assert [s.text for s in strip if s.style is not None and s.style.reverse] == [word]
+
+
+async def test_text_is_selected_with_the_mouse_as_it_is_seen() -> None:
+    view = SourceView()
+    async with showing(view) as pilot:
+        view.show_source("x = '\x1b[0m'\nlast\n", "kernel.py")
+        await pilot.pause()
+        await pilot.mouse_down(view, offset=(5, 0))
+        await pilot.hover(view, offset=(6, 1))
+        await pilot.mouse_up(view, offset=(6, 1))
+        assert pilot.app.screen.get_selected_text() == " = '␛[0m'\nlas"
