@@ -69,6 +69,7 @@ def bundle_open(path: Path | str, workspace: Workspace) -> str:
     with scratch_repository(len(commits[refs.walk(lineage_id)])) as scratch:
         try:
             scratch.run("fetch", "--quiet", "--no-tags", str(file), "refs/*:refs/*")
+            scratch.run("fsck", "--strict", "--no-dangling", "--no-progress")
         except GitError as error:
             raise KlineageError(f"{file} is damaged or incomplete ({error}); ask for it again") from error
         _check(file, Workspace(scratch.place, scratch), lineage_id)

@@ -43,8 +43,9 @@ def writing(git_dir: Path, lineage_id: str, finish: Callable[[Held], None]) -> I
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
     except OSError as error:
-        reason = "is read-only" if error.errno in (errno.EACCES, errno.EROFS, errno.EPERM) else str(error)
-        raise KlineageError(f"cannot write to {git_dir}: it {reason}; nothing was changed") from error
+        closed = error.errno in (errno.EACCES, errno.EROFS, errno.EPERM)
+        reason = "it is read-only" if closed else f"{NAME}: {error.strerror}"
+        raise KlineageError(f"cannot write to {git_dir}: {reason}; nothing was changed") from error
     try:
         _take(descriptor, git_dir)
         held = Held(descriptor, _interrupted(descriptor))

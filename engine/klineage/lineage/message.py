@@ -11,10 +11,9 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 
 from klineage.kernel import Feature
-from klineage.lineage.model import SCHEMA, Step, StepRecord
+from klineage.lineage.model import SCHEMA, Step, StepRecord, moment
 
 UNTITLED = "Untitled step"
 
@@ -218,16 +217,17 @@ def _step(
         head, _, profile = get("Lineage-Profile", "").partition("; ")
         effect, _, ratio = head.partition(" ")
         ratio_value = float(ratio.removesuffix("x")) if ratio else None
+        when = moment(seconds)
     except KeyError as error:
         raise MessageError(f"the trailer {error.args[0]} is missing") from error
     except ValueError as error:
-        raise MessageError(f"a number in its trailers is wrong ({error})") from error
+        raise MessageError(f"a number is wrong ({error})") from error
     who, _, why = rest.partition("; ")
     return Step(
         commit, parent, number, subject, body, direction, get("Lineage-Action", ""),
         get("Lineage-Locus", ""), removes, settings, get("Lineage-Proposer", ""), decision, who or author,
         why, get("Lineage-Gate", ""), get("Lineage-Compile", ""), get("Lineage-Correctness", ""), profile,
         get("Lineage-Trust", ""), get("Lineage-Platform", ""), get("Lineage-Kernel", ""),
-        "" if effect == "none" else effect, ratio_value, datetime.fromtimestamp(seconds, UTC),
+        "" if effect == "none" else effect, ratio_value, when,
         get("Lineage-Forward", ""), lineage_id, get("Lineage-Reverses", ""), get("Lineage-Walk", ""),
     )  # fmt: skip

@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from klineage.errors import KlineageError
@@ -26,6 +26,19 @@ def check_id(lineage_id: str) -> str:
             f"{lineage_id!r} cannot name a lineage; use lower-case letters, digits, '-', '_' and single dots"
         )
     return lineage_id
+
+
+def is_plain_name(name: str) -> bool:
+    """Whether ``name`` is that of a file in one folder, on its own and not git's."""
+    return "/" not in name and "\0" not in name and name.lower() not in ("", ".", "..", ".git")
+
+
+def moment(seconds: int) -> datetime:
+    """The UTC time of a commit date. Raises ValueError for one that no calendar holds."""
+    try:
+        return datetime.fromtimestamp(seconds, UTC)
+    except (OverflowError, OSError) as error:
+        raise ValueError(f"no such date: {seconds}") from error
 
 
 @dataclass(frozen=True)
@@ -78,6 +91,8 @@ class Meta:
             wrong.append("flags")
         if not wrong and record["surface"] not in ("triton", "c"):
             wrong.append("surface")
+        if not wrong and not is_plain_name(record["filename"]):
+            wrong.append("filename")
         if wrong or not isinstance(config, dict) or not isinstance(flags, list):
             raise ValueError(f"missing or wrong: {', '.join(wrong)}")
         values: dict[str, Any] = {name: record[name] for name in names}

@@ -63,6 +63,9 @@ def stacks(log: Sequence[Operation]) -> tuple[list[Operation], list[Operation]]:
         if operation.kind in DECISIONS:
             undo.append(operation)
             redo.clear()
+        elif operation.kind == "open":
+            undo.clear()
+            redo.clear()
         elif operation.kind == "undo" and undo:
             redo.append(undo.pop())
         elif operation.kind == "redo" and redo:

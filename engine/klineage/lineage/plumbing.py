@@ -62,7 +62,7 @@ class GitError(KlineageError):
 
 def find_git() -> str:
     """The git program, checked to be new enough. Raises KlineageError when there is none."""
-    program = shutil.which(os.environ.get("GIT_PYTHON_GIT_EXECUTABLE", "git"))
+    program = shutil.which("git")
     if program is None:
         raise KlineageError("git was not found; a workspace is a git repository: install git 2.34 or newer")
     match = re.search(r"(\d+)\.(\d+)", _version(program))

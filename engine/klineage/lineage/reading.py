@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 
 from klineage.errors import KlineageError
 from klineage.lineage import lines, refs, store
-from klineage.lineage.model import Meta, Operation, Step, Summary, check_id
+from klineage.lineage.model import Meta, Operation, Step, Summary, check_id, moment
 from klineage.lineage.operations import stacks
 from klineage.lineage.plumbing import Git
+
+_LATEST = 253_402_300_799  # the last second of the year 9999
 
 
 @dataclass(frozen=True)
@@ -32,6 +34,7 @@ class Reader:
         self.path = path
         self.git = git
         self._walks: dict[str, tuple[Step, ...]] = {}
+        self._logs: dict[str, tuple[Operation, ...]] = {}
 
     def lineages(self) -> list[Summary]:
         """Every lineage here, most recently changed first; broken ones too, with what is broken."""
@@ -46,7 +49,7 @@ class Reader:
 
     def _summary(self, name: str, raw: store.RawCommit, found: Mapping[str, store.RawCommit]) -> Summary:
         log = found.get(refs.operations(name), raw)
-        updated = datetime.fromtimestamp(max(raw.seconds, log.seconds), UTC)
+        updated = moment(min(max(raw.seconds, log.seconds), _LATEST))
         try:
             head, meta = raw.step(), store.meta(self.git, raw.commit)
             tip = found.get(refs.sealed(name))
@@ -103,7 +106,12 @@ class Reader:
 
     def operations(self, lineage_id: str) -> list[Operation]:
         """The operation log, oldest first."""
-        return store.operations(self.git, lineage_id)
+        head = store.head(self.git, refs.operations(check_id(lineage_id)))
+        log = self._logs.get(lineage_id, ())
+        if not log or log[-1].commit != head:
+            log = tuple(store.operations(self.git, lineage_id))
+            self._logs[lineage_id] = log
+        return list(log)
 
     def undoable(self, lineage_id: str) -> str:
         """What ``undo`` would undo, e.g. "accept: Remove unrolling"; "" for nothing."""
@@ -132,17 +140,23 @@ class Reader:
 
     def load_draft(self, lineage_id: str) -> Draft | None:
         """The draft, or None."""
-        if not store.head(self.git, refs.draft(check_id(lineage_id))):
+        ref = refs.draft(check_id(lineage_id))
+        if not store.head(self.git, ref):
             return None
-        raw = store.commit(self.git, refs.draft(lineage_id))
-        ((name, data),) = store.files(self.git, raw.commit).items()
+        raw = store.commit(self.git, ref)
+        files = store.files(self.git, raw.commit)
+        if len(files) != 1:
+            raise KlineageError(
+                f"the draft of {lineage_id} is not klineage's; git update-ref -d {ref} clears it"
+            )
+        ((name, data),) = files.items()
         title = raw.message.partition("\n\n")[0]
         return Draft(
             name,
             data,
             "" if title == "Draft" else title,
             raw.parent,
-            datetime.fromtimestamp(raw.seconds, UTC),
+            moment(raw.seconds),
         )
 
     def _need(self, lineage_id: str) -> str:

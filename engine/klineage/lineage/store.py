@@ -5,12 +5,11 @@ from __future__ import annotations
 import codecs
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 from klineage.errors import KlineageError
 from klineage.lineage import refs
 from klineage.lineage.message import MessageError, parse_step
-from klineage.lineage.model import META_FILE, Meta, Operation, Step
+from klineage.lineage.model import META_FILE, Meta, Operation, Step, moment
 from klineage.lineage.operations import parse_operation
 from klineage.lineage.plumbing import Git
 
@@ -51,7 +50,7 @@ def log(git: Git, start: str) -> Iterator[RawCommit]:
         rest = "\0".join(fields[whole:])
         for i in range(0, whole, 5):
             commit, parents, author, seconds, message = fields[i : i + 5]
-            yield RawCommit(commit, parents.partition(" ")[0], author, int(seconds), message)
+            yield RawCommit(commit, parents.partition(" ")[0], author, int(seconds or 0), message)
 
 
 def each(git: Git, *patterns: str) -> dict[str, RawCommit]:
@@ -96,7 +95,7 @@ def commit(git: Git, name: str) -> RawCommit:
             parent = value
         elif key == "author":
             author, _, rest = value.partition(" <")
-            seconds = int(rest.rpartition("> ")[2].partition(" ")[0])
+            seconds = int(rest.rpartition("> ")[2].partition(" ")[0] or 0)
     return RawCommit(found[0], parent, author, seconds, message)
 
 
@@ -148,9 +147,7 @@ def log_of(git: Git, lineage_id: str) -> Iterator[Operation]:
     """The operations of a lineage, newest first."""
     start = head(git, refs.operations(lineage_id))
     for raw in log(git, start) if start else ():
-        operation = parse_operation(
-            lineage_id, raw.commit, raw.author, datetime.fromtimestamp(raw.seconds, UTC), raw.message
-        )
+        operation = parse_operation(lineage_id, raw.commit, raw.author, moment(raw.seconds), raw.message)
         if operation is None:
             return
         yield operation

@@ -15,7 +15,7 @@ from klineage.lineage import lock, refs, store, write
 from klineage.lineage.importer import Importer
 from klineage.lineage.lock import Held, writing
 from klineage.lineage.message import Stamp, format_step, one_line
-from klineage.lineage.model import META_FILE, ForwardRecord, Meta, Step, StepRecord, check_id
+from klineage.lineage.model import META_FILE, ForwardRecord, Meta, Step, StepRecord, check_id, is_plain_name
 from klineage.lineage.operations import decided, reverse, stacks
 from klineage.lineage.plumbing import Git, discover, user_identity
 from klineage.lineage.reading import Reader
@@ -193,7 +193,10 @@ class Workspace(Reader):
         ref = refs.draft(lineage_id)
         with self._writing(lineage_id) as held, self._importer(held, ref, force=True) as importer:
             importer.commit(
-                f"{one_line(title) or 'Draft'}\n\nDraft-Of: {base}\n", {name: data}, [base], inherit=False
+                f"{one_line(title) or 'Draft'}\n\nDraft-Of: {base}\n",
+                _tree({name: data}, None),
+                [base],
+                inherit=False,
             )
             importer.finish()
 
@@ -235,6 +238,6 @@ class Workspace(Reader):
 def _tree(files: Mapping[str, bytes], meta: Meta | None) -> dict[str, bytes]:
     """The files of a commit. Raises KlineageError for a name that is not that of a plain file."""
     for name in files:
-        if "/" in name or "\0" in name or name.lower() in ("", ".", "..", ".git", META_FILE):
+        if not is_plain_name(name) or name.lower() == META_FILE:
             raise KlineageError(f"{name!r} cannot be a file of a lineage; give it another name")
     return dict(files) if meta is None else {**files, META_FILE: meta.to_json()}

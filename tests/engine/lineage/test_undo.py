@@ -92,7 +92,6 @@ def test_any_sequence_of_decisions(
         made.update(commit for commits in model.now for commit in commits)
     plain(tmp_path, "reflog", "expire", "--expire=now", "--all")
     plain(tmp_path, "gc", "--quiet", "--prune=now")
-    workspace.close()
     assert all(workspace.read(commit) and workspace.step(commit) for commit in made), "gc lost a decision"
     assert seen(workspace) == model.now
     plain(tmp_path, "fsck", "--strict", "--no-dangling")
@@ -137,3 +136,10 @@ def test_a_forged_operation_cannot_move_other_branches(walk: Workspace, plain: P
     with pytest.raises(KlineageError, match=f"operation {forged[:12]} of gemm is corrupt"):
         walk.undo("gemm")
     assert plain(walk.path, "rev-parse", "main").strip() == head
+
+
+def test_a_reopened_name_starts_afresh(walk: Workspace, meta: Meta, plain: Plain) -> None:
+    plain(walk.path, "branch", "-D", "walk/gemm")
+    walk.new(meta, {"kernel.c": b"again", "workload.py": b""})
+    assert walk.undoable("gemm") == ""
+    assert [step.number for step in walk.history("gemm")] == [0]
