@@ -88,6 +88,7 @@ def _patch_launches(interpreter: Any) -> None:
     def launch(self: Any, *args: Any, **kwargs: Any) -> Any:
         triton_counts.add("launches")
         memory.enter_kernel(self.fn.__name__)
+        self.constexprs = [n for n in self.arg_names if "constexpr" in _annotation(self.fn, n)]
         names.clear()
         for name, arg in [*_named(self.arg_names, args), *kwargs.items()]:
             arg = getattr(arg, "base", arg) if type(arg).__name__ == "TensorDescriptor" else arg
@@ -113,6 +114,12 @@ def _patch_launches(interpreter: Any) -> None:
     interpreter._implicit_cvt = to_handle
     interpreter.TensorDescHandle.materialize_pointers = materialize_pointers
     _patch_warmup(interpreter)
+
+
+def _annotation(function: Any, name: str) -> str:
+    """The annotation of a parameter as text: ``"tl.constexpr"`` in quotes says constexpr too."""
+    found = function.__annotations__.get(name, "")
+    return found if isinstance(found, str) else getattr(found, "__name__", str(found))
 
 
 def _named(names: list[str], args: tuple[Any, ...]) -> list[tuple[str, Any]]:

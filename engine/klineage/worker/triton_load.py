@@ -110,24 +110,21 @@ def load(
     """
     if mode not in MODES:
         raise WorkerError("mode", f"no such mode: {mode!r} (one of {', '.join(MODES)})")
+    path = str(Path(path).resolve())
     if mode == "interpret":
-        from klineage.worker import triton_interpreter
+        from klineage.worker import triton_interpreter, triton_memory
 
         triton_interpreter.install()
-    path = str(Path(path).resolve())
+        triton_memory.begin(path, {})
     code = _compile(path)
     module = types.ModuleType("klineage_kernel")
     module.__file__ = path
     sys.modules[module.__name__] = module
     surroundings = contextlib.nullcontext() if mode == "gpu" else triton_host.pretend_gpu(target, "cpu")
-    with surroundings, _autotuners() as tuners, translated(path, "import_failed"):
+    with surroundings, _pinning(config or {}) as (configurations, tuners), translated(path, "import_failed"):
         exec(code, module.__dict__)
-    function = _find_entry(module, entry)
-    configurations = {_kernel_name(t): [_settings(c) for c in t.configs] for t in tuners}
-    for tuner in tuners:
-        tuner.configs = [pin(tuner.configs, config or {})]
     pinned = {_kernel_name(t): _settings(t.configs[0]) for t in tuners}
-    return Entry(function, path, mode, target, configurations, pinned)
+    return Entry(_find_entry(module, entry), path, mode, target, configurations, pinned)
 
 
 def _compile(path: str) -> types.CodeType:
@@ -154,20 +151,26 @@ def _find_entry(module: types.ModuleType, entry: str) -> Callable[..., Any]:
 
 
 @contextlib.contextmanager
-def _autotuners() -> Iterator[list[Any]]:
-    """The Autotuner objects that are created inside, wherever the file keeps them."""
+def _pinning(wanted: dict[str, int]) -> Iterator[tuple[dict[str, list[dict[str, int]]], list[Any]]]:
+    """Pin every Autotuner that is created inside, wherever the file keeps it, before it can run.
+
+    Yields what their authors offered, by kernel, and the objects; both fill while the file loads.
+    """
     from triton.runtime.autotuner import Autotuner
 
+    offered: dict[str, list[dict[str, int]]] = {}
     created: list[Any] = []
     original = Autotuner.__init__
 
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
         original(self, *args, **kwargs)
+        offered[_kernel_name(self)] = [_settings(c) for c in self.configs]
+        self.configs = [pin(self.configs, wanted)]
         created.append(self)
 
     Autotuner.__init__ = __init__
     try:
-        yield created
+        yield offered, created
     finally:
         Autotuner.__init__ = original
 
