@@ -53,15 +53,18 @@ def _check_dims(problem: Problem, cases: list[dict[str, Any]]) -> None:
             )
 
 
-def _quiet_torch() -> None:
+def prepare_torch(kind: str) -> None:
+    """What a fresh child does before it is confined: one thread, and the GPU's driver, which needs sockets."""
     torch = sys.modules.get("torch")
     if torch is not None:
         torch.set_num_threads(1)
+        if kind == "gpu":
+            torch.zeros(1, device="cuda")
 
 
 def candidate(request: dict[str, Any], kind: str, arena: int, channel: Channel) -> None:
     """Body of the child that runs the kernel, case by case, as far as the server lets it run ahead."""
-    _quiet_torch()
+    prepare_torch(kind)
     channel.send(phase="workload")
     problem, cases = problem_of(request), request["cases"]
     _check_dims(problem, cases)
@@ -96,7 +99,7 @@ def confinement(request: dict[str, Any], kind: str) -> limits.Limits:
 
 def judge(request: dict[str, Any], kind: str, arena: int, channel: Channel) -> None:
     """Body of the child that knows the answers. Sends one ``judged`` message a case."""
-    _quiet_torch()
+    prepare_torch(kind)
     channel.send(phase="reference")
     problem, cases = problem_of(request), request["cases"]
     _check_dims(problem, cases)
@@ -106,7 +109,7 @@ def judge(request: dict[str, Any], kind: str, arena: int, channel: Channel) -> N
     for number, case in enumerate(cases):
         channel.send(phase="reference", case=number)
         inputs = problem.inputs(case["seed"], case["dims"])
-        expected = problem.reference(inputs, case["dims"])
+        expected = problem.reference(inputs, case["dims"], "cuda" if kind == "gpu" else None)
         slots, total = buffers.layout(problem.tensors(case["dims"]))
         channel.send(phase="waiting", case=number)
         if channel.receive()["ready"] != number:

@@ -109,17 +109,21 @@ class Problem:
         return stored
 
     def reference(
-        self, stored: dict[str, np.ndarray[Any, Any]], dims: dict[str, int]
+        self, stored: dict[str, np.ndarray[Any, Any]], dims: dict[str, int], device: str | None = None
     ) -> dict[str, np.ndarray[Any, Any]]:
-        """The expected outputs: float64 for floating outputs, integers as they are."""
+        """The expected outputs: float64 for floating outputs, integers as they are.
+
+        Computed with numpy, or with torch on ``device``; with torch in any case when it takes no ``xp``.
+        """
         tensors = self.tensors(dims)
         function = self._function("reference")
         parameters = inspect.signature(function).parameters
         values: dict[str, Any] = {n: decode(a, tensors[n][0]) for n, a in stored.items()}
-        use_torch = "xp" not in parameters
-        if use_torch:
-            values = {n: _torch().from_numpy(np.array(a)) for n, a in values.items()}
-        values = {**self.scalars, **dims, **values, "xp": np}
+        library: Any = np
+        if device is not None or "xp" not in parameters:
+            library = _torch()
+            values = {n: library.from_numpy(np.array(a)).to(device or "cpu") for n, a in values.items()}
+        values = {**self.scalars, **dims, **values, "xp": library}
         if any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
             given = values
         else:

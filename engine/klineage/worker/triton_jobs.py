@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from klineage.worker import buffers, limits
-from klineage.worker.check import confinement
+from klineage.worker.check import confinement, prepare_torch
 from klineage.worker.faults import WorkerError
 from klineage.worker.jobs import Context, Result, single
 from klineage.worker.native_jobs import settle
@@ -75,17 +75,20 @@ def time_triton(request: dict[str, Any], context: Context) -> Result:
         from klineage.worker import triton_gpu
 
         problem, dims = problem_of(request), request["dims"]
+        prepare_torch("gpu")
+        region, slots = _region(problem, request, dims)
+        cost = problem.cost(dims)
+        first = torch.from_numpy(region).cuda()
         sets = []
-        for offset in range(request["buffer_sets"]):
-            region, slots = _region(problem, {"seed": request["seed"] + offset}, dims)
-            device = torch.from_numpy(region).cuda()
-            sets.append({**dims, **problem.scalars, **{slot.name: view(device, slot) for slot in slots}})
+        for copy in [first, *(first.clone() for _ in range(request["buffer_sets"] - 1))]:
+            sets.append({**dims, **problem.scalars, **{slot.name: view(copy, slot) for slot in slots}})
+        held = limits.apply(confinement(request, "gpu"))
         entry = load_entry(request["kernel"], "gpu")
-        baseline = load_entry(request["baseline"], "gpu") if request.get("baseline") else entry
+        baseline = load_entry(request["baseline"], "gpu") if request.get("baseline") else None
         raw = triton_gpu.measure(entry, baseline, sets, request["plan"]["rounds"])
-        if not request.get("baseline"):
+        if baseline is None:
             raw = {"alone": raw["candidate_ms"], "timer": raw["timer"]}
-        channel.send(result={**raw, "cost": problem.cost(dims)})
+        channel.send(result={**raw, "cost": cost, "layers": held})
 
     answer = single(context, body, request["limits"]["total_seconds"], "while it was timed")
     return answer if "verdict" in answer else settle(answer)
