@@ -85,7 +85,6 @@ ACTIONS: tuple[Action, ...] = (
     _a("help", "help", "question_mark", "app", "Show every key of this place", footer=90),
     _a("quit", "Quit", "q", "app", "Leave; everything is already saved"),
     # Induce
-    _a("cancel", "cancel", "escape", "induce", "Stop the running gate or seal", footer=0),
     _a("accept", "accept", "a", "induce", "Commit this gated proposal as a step", 1, verb="accept"),
     _a("reject", "reject", "x", "induce", "Keep it as a rejected attempt, with a reason", 2, verb="reject"),
     _a("edit", "edit", "e", "induce", "Edit this proposal here; the draft is saved as you type", 3),
@@ -98,6 +97,7 @@ ACTIONS: tuple[Action, ...] = (
     _a("next-proposal", "Next proposal", "]", "induce", "Show the next proposal", verb="propose"),
     _a("previous-proposal", "Previous proposal", "[", "induce", "Show the previous proposal"),
     _a("seal", "seal", "S", "induce", "End the walk: derive and check the forward lineage", 9, verb="seal"),
+    _a("cancel", "cancel", "escape", "induce", "Stop the running gate or seal", footer=0),
     # History
     _a("compare-from", "mark", "m", "history", "Mark this state as the one to compare with", 1, verb="diff"),
     _a("blame", "blame", "b", "history", "Show which optimization wrote each line", 2, verb="blame"),

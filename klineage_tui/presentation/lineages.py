@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def lineage_lines(summaries: Sequence[Summary]) -> list[Line]:
-    """One row a lineage: id, what it is, how far it was walked."""
+    """One row a lineage: id, what it is, how far it was walked, or what is broken."""
     ids = [sanitize(summary.id) for summary in summaries]
     titles = [sanitize(summary.title) for summary in summaries]
     id_cells, title_cells = widest(ids), widest(titles)
@@ -22,8 +22,14 @@ def lineage_lines(summaries: Sequence[Summary]) -> list[Line]:
         compose(
             (pad(id, id_cells + 3), "strong"),
             pad(title, title_cells + 3),
-            (f"{summary.steps:>3} steps", "muted"),
-            ("   sealed" if summary.sealed else "", "verdict-pass"),
+            *_progress(summary),
         )
         for id, title, summary in zip(ids, titles, summaries, strict=True)
     ]
+
+
+def _progress(summary: Summary) -> list[tuple[str, str]]:
+    if summary.problem:
+        return [(sanitize(summary.problem), "verdict-fail")]
+    steps = f"{summary.steps:>3} step{' ' if summary.steps == 1 else 's'}"
+    return [(steps, "muted"), ("   sealed" if summary.sealed else "", "verdict-pass")]

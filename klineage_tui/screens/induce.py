@@ -93,7 +93,7 @@ class InduceScreen(InduceEdits):
         if self._state is not None and walk.id != self._state.meta.id:
             self._stop_gate()
             self._state = None
-        self.job("load", lambda: load(walk, self._skipped), self._loaded)
+        self.job("load", lambda: load(walk, self._skipped), self._loaded, self.show_unreadable)
 
     def _loaded(self, loaded: Loaded) -> None:
         fresh = self._state is None

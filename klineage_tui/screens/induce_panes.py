@@ -114,6 +114,13 @@ class InducePanes(Place):
         self.redraw()
         self.show_kernel(state.kernel, state.head, is_head=True)
 
+    def show_unreadable(self, sentence: str) -> None:
+        """The walk could not be read: say so where it would have been."""
+        self.complain(sentence)
+        for view in (self.query_one("#kernel-view", SourceView), self.query_one(DiffView)):
+            view.placeholder = sanitize(sentence)
+            view.refresh()
+
     def redraw(self) -> None:
         """Draw again what depends on the width."""
         if self._shown is not None:

@@ -27,7 +27,7 @@ class LineagesScreen(Place):
 
     def __init__(self) -> None:
         super().__init__()
-        self._ids: list[str] = []
+        self._summaries: list[Summary] = []
 
     @property
     def _app(self) -> KlineageApp:
@@ -49,19 +49,27 @@ class LineagesScreen(Place):
 
     def _show(self, summaries: list[Summary]) -> None:
         view = self.query_one("#lineages", LineView)
-        self._ids = [summary.id for summary in summaries]
+        self._summaries = summaries
+        ids = [summary.id for summary in summaries]
         self.query_one("#heading", TitleRow).show("klineage", str(self._app.path))
         view.placeholder = "No lineage yet. In a shell: klineage new KERNEL --workload gemm"
         view.show(Lines(lineage_lines(summaries)), keep_position=True)
         walk = self.host.walk
-        if walk is not None and walk.id in self._ids:
-            view.move_to(self._ids.index(walk.id), tell=False)
+        if walk is not None and walk.id in ids:
+            view.move_to(ids.index(walk.id), tell=False)
 
     def why_not(self, action: str) -> str:
-        return "" if self._ids else "there is no lineage yet"
+        chosen = self._chosen()
+        return "there is no lineage yet" if chosen is None else chosen.problem
+
+    def _chosen(self) -> Summary | None:
+        row = self.query_one("#lineages", LineView).cursor_row
+        return self._summaries[row] if row < len(self._summaries) else None
 
     def do_open(self) -> None:
-        self._app.open_lineage(self._ids[self.query_one("#lineages", LineView).cursor_row])
+        chosen = self._chosen()
+        assert chosen is not None
+        self._app.open_lineage(chosen.id)
 
     def on_line_view_opened(self) -> None:
-        self.do_open()
+        self.action_verb("open")

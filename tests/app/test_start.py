@@ -62,8 +62,8 @@ async def test_several_lineages_are_offered_and_the_last_is_remembered(
     new_lineage(workspace, kernel, "add_rmsnorm", lineage_id="another")
     app = make_app()
     async with app.run_test(size=(120, 30)) as pilot:
-        await until(lambda: isinstance(app.screen, LineagesScreen) and app.screen._ids)
-        ids = app.screen._ids  # type: ignore[attr-defined]
+        await until(lambda: isinstance(app.screen, LineagesScreen) and app.screen._summaries)
+        ids = [summary.id for summary in app.screen._summaries]  # type: ignore[attr-defined]
         await pilot.press("1")
         assert isinstance(app.screen, LineagesScreen), "nothing is open yet, so Induce is closed"
         await pilot.press("down", "enter")
