@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
-from klineage.executor.local import Cancelled, LocalExecutor, local
+from klineage.executor.local import LocalExecutor, local
+from klineage.executor.parent import Cancelled
 
 __all__ = ["Cancelled", "LocalExecutor", "local"]

@@ -9,14 +9,12 @@ from typing import Any
 from klineage.errors import KlineageError
 from klineage.gate import cache, correctness
 from klineage.gate.capability import TRITON_REMEDY
+from klineage.gate.counts import RESOURCES, amount, compare, compiled_counts, total_bytes
 from klineage.gate.native import timed
 from klineage.gate.request import COUNT_SEED, fresh_seeds, kernel_job, workload_job
 from klineage.gate.session import Session, failed
-from klineage.gate.verdict import Counts, Effect, StageResult, Trust, Verdict
+from klineage.gate.verdict import Counts, StageResult, Trust, Verdict
 from klineage.kernel import Kernel
-
-_WORK = ("bytes", "operations", "instructions")
-_RESOURCES = ("spill_bytes", "shared_bytes", "registers")
 
 
 @functools.lru_cache(maxsize=1)
@@ -65,7 +63,7 @@ def compile_kernel(session: Session) -> StageResult:
     except KlineageError as error:
         return StageResult("compile", Verdict.UNSUPPORTED, "platform", str(error))
     session.counts.update(compiled_counts(answer["kernels"]))
-    numbers = {name: float(session.counts[name]) for name in ("instructions", *_RESOURCES)}
+    numbers = {name: float(session.counts[name]) for name in ("instructions", *RESOURCES)}
     if broken:
         return StageResult("compile", Verdict.FAIL, broken[0], broken[1], numbers=numbers)
     return StageResult(
@@ -102,19 +100,10 @@ def _exceeded(kernels: list[dict[str, Any]], platform: str) -> tuple[str, str] |
     return None
 
 
-def compiled_counts(kernels: list[dict[str, Any]]) -> dict[str, int]:
-    """Instructions of all launched kernels together; of each resource the largest."""
-    return {
-        "instructions": sum(k["instructions"]["total"] for k in kernels),
-        "kernels": len(kernels),
-        **{name: max(int(k[name]) for k in kernels) for name in (*_RESOURCES, "num_warps", "num_stages")},
-    }
-
-
 def _compiled(kernels: list[dict[str, Any]], platform: str) -> str:
     parts = [
         f"{k['name']} {k['registers']} registers, "
-        f"{_amount(k['shared_bytes'])} shared, {k['spill_bytes']} B spilled"
+        f"{amount(k['shared_bytes'])} shared, {k['spill_bytes']} B spilled"
         for k in kernels
     ]
     return f"{platform}: " + "; ".join(parts)
@@ -139,7 +128,7 @@ def profile(session: Session) -> StageResult:
     baseline = session.request.baseline
     own = Counts("small", dict(session.counts))
     if baseline is None:
-        moved, operations = _amount(total_bytes(own.values)), own.values["operations"]
+        moved, operations = amount(total_bytes(own.values)), own.values["operations"]
         text = f"counts, not time: {moved} moved, {operations:,} operations at small"
         return StageResult("profile", Verdict.PASS, "ok", text, counts=own)
     other = _baseline_counts(session, baseline)
@@ -206,48 +195,3 @@ def _baseline_counts(session: Session, baseline: Kernel) -> dict[str, int] | Sta
     counts = {**counted["counts"], **compiled_counts(built["kernels"])}
     cache.store_counts(name, counts)
     return counts
-
-
-def total_bytes(counts: dict[str, int]) -> int:
-    return counts["bytes_loaded"] + counts["bytes_stored"]
-
-
-def compare(own: dict[str, int], other: dict[str, int]) -> tuple[Effect, str]:
-    """What differs between two kernels' counts. Work decides; resources only where the work is equal."""
-    left, right = ({**c, "bytes": total_bytes(c)} for c in (own, other))
-    effect = _direction([(left[n], right[n]) for n in _WORK])
-    if effect is Effect.SAME_WORK:
-        effect = _direction([(left[n], right[n]) for n in _RESOURCES])
-    parts = [
-        f"{name} {left[name] / right[name]:.2f}x" if right[name] else f"{name} {left[name]:,}"
-        for name in _WORK
-    ]
-    if left["programs"] != right["programs"]:
-        parts.append(f"programs {right['programs']:,} -> {left['programs']:,}")
-    for name, label in (
-        ("shared_bytes", "shared"),
-        ("registers", "registers"),
-        ("spill_bytes", "spilled"),
-        ("num_stages", "stages"),
-    ):
-        if left[name] != right[name]:
-            shown = (
-                (_amount(right[name]), _amount(left[name]))
-                if name.endswith("bytes")
-                else (right[name], left[name])
-            )
-            parts.append(f"{label} {shown[0]} -> {shown[1]}")
-    return effect, ", ".join(parts)
-
-
-def _direction(pairs: list[tuple[int, int]]) -> Effect:
-    more, less = any(a > b for a, b in pairs), any(a < b for a, b in pairs)
-    if more and less:
-        return Effect.MIXED_WORK
-    if more:
-        return Effect.MORE_WORK
-    return Effect.LESS_WORK if less else Effect.SAME_WORK
-
-
-def _amount(size: int) -> str:
-    return f"{size / 1024:.4g} KiB" if size >= 1024 else f"{size} B"

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from klineage.worker import check
-from klineage.worker.process import MEMORY_EXIT, Channel, Child, Control, end, spawn, watch
+from klineage.worker.process import MEMORY_EXIT, Channel, Child, end, spawn
+from klineage.worker.watch import Control, watch
 
 Progress = Callable[[dict[str, Any]], None]
 Result = dict[str, Any]

@@ -10,7 +10,8 @@ from typing import Any
 
 from klineage.worker import limits
 from klineage.worker.jobs import Context, Result, verdict
-from klineage.worker.process import Channel, end, spawn, watch
+from klineage.worker.process import Channel, end, spawn
+from klineage.worker.watch import watch
 
 
 def _socket_refused() -> bool:

@@ -22,7 +22,8 @@ from typing import Any
 from klineage.worker import limits
 from klineage.worker.faults import KernelFault
 from klineage.worker.jobs import Context, Correctness, Result, verdict
-from klineage.worker.process import Cancelled, Closed, Control, fault_record
+from klineage.worker.process import fault_record
+from klineage.worker.watch import Cancelled, Closed, Control
 
 PROTOCOL = 1
 KINDS = ("native", "interpreter", "compiler", "gpu")

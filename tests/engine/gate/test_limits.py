@@ -49,7 +49,7 @@ def test_what_a_kernel_tries(name: str, code: str, end: str, tmp_path: object) -
 
     program = f"""
 import os, signal, socket, threading, time
-from klineage.worker import limits, process
+from klineage.worker import limits, process, watch
 
 def body(channel):
     limits.apply(limits.Limits(memory=limits.GIB))
@@ -59,7 +59,7 @@ def body(channel):
 os.chdir({str(tmp_path)!r})
 child = process.spawn("child", body)
 said = "nothing"
-for _, message in process.watch([child], [time.monotonic() + 10], process.Control(None), None):
+for _, message in watch.watch([child], [time.monotonic() + 10], watch.Control(None), None):
     if "fault" in message:
         said = message["fault"]["summary"]
     if "exit" in message:

@@ -1,0 +1,65 @@
+"""Exact quantities of a kernel's work, and what differs between two kernels. Counts never speak of time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from klineage.gate.verdict import Effect
+
+WORK = ("bytes", "operations", "instructions")
+RESOURCES = ("spill_bytes", "shared_bytes", "registers")
+
+
+def compiled_counts(kernels: list[dict[str, Any]]) -> dict[str, int]:
+    """Instructions of all launched kernels together; of each resource the largest."""
+    return {
+        "instructions": sum(k["instructions"]["total"] for k in kernels),
+        "kernels": len(kernels),
+        **{name: max(int(k[name]) for k in kernels) for name in (*RESOURCES, "num_warps", "num_stages")},
+    }
+
+
+def total_bytes(counts: dict[str, int]) -> int:
+    return counts["bytes_loaded"] + counts["bytes_stored"]
+
+
+def compare(own: dict[str, int], other: dict[str, int]) -> tuple[Effect, str]:
+    """What differs between two kernels' counts. Work decides; resources only where the work is equal."""
+    left, right = ({**c, "bytes": total_bytes(c)} for c in (own, other))
+    effect = _direction([(left[n], right[n]) for n in WORK])
+    if effect is Effect.SAME_WORK:
+        effect = _direction([(left[n], right[n]) for n in RESOURCES])
+    parts = [
+        f"{name} {left[name] / right[name]:.2f}x" if right[name] else f"{name} {left[name]:,}"
+        for name in WORK
+    ]
+    if left["programs"] != right["programs"]:
+        parts.append(f"programs {right['programs']:,} -> {left['programs']:,}")
+    for name, label in (
+        ("shared_bytes", "shared"),
+        ("registers", "registers"),
+        ("spill_bytes", "spilled"),
+        ("num_stages", "stages"),
+    ):
+        if left[name] != right[name]:
+            shown = (
+                (amount(right[name]), amount(left[name]))
+                if name.endswith("bytes")
+                else (right[name], left[name])
+            )
+            parts.append(f"{label} {shown[0]} -> {shown[1]}")
+    return effect, ", ".join(parts)
+
+
+def _direction(pairs: list[tuple[int, int]]) -> Effect:
+    more, less = any(a > b for a, b in pairs), any(a < b for a, b in pairs)
+    if more and less:
+        return Effect.MIXED_WORK
+    if more:
+        return Effect.MORE_WORK
+    return Effect.LESS_WORK if less else Effect.SAME_WORK
+
+
+def amount(size: int) -> str:
+    """A size for people: ``96 KiB``."""
+    return f"{size / 1024:.4g} KiB" if size >= 1024 else f"{size} B"
