@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
-from typing import Protocol
 
 from rich.segment import Segment
 from rich.style import Style
@@ -27,45 +26,14 @@ from textual.selection import Selection
 from textual.strip import Strip
 
 from klineage_tui.actions import bindings_for
-from klineage_tui.text import columns
-from klineage_tui.text.line import Line, Span
+from klineage_tui.text.line import Line
+from klineage_tui.widgets.documents import Document, Lines, hidden_role, layered
 from klineage_tui.widgets.roles import Roles
+
+__all__ = ["Document", "LineView", "Lines"]
 
 _MARK = "▌"
 _MORE, _LESS = "›", "‹"
-
-
-class Document(Protocol):
-    """What a ``LineView`` shows."""
-
-    def __len__(self) -> int: ...
-    @property
-    def width(self) -> int: ...  # cells of the widest line, without the gutter
-    @property
-    def gutter_width(self) -> int: ...  # cells, the same for every line
-    def line(self, index: int) -> Line: ...
-    def selectable(self, index: int) -> bool: ...  # may the cursor rest there?
-
-
-class Lines:
-    """A document made of ready lines. ``selectable`` names the rows for the cursor; None: all of them."""
-
-    def __init__(self, lines: Sequence[Line] = (), selectable: frozenset[int] | None = None) -> None:
-        self._lines = lines
-        self._selectable = selectable
-        self.width = columns.widest([line.text for line in lines])
-        self.gutter_width = max(
-            (sum(columns.width(text) for text, _ in line.gutter) for line in lines), default=0
-        )
-
-    def __len__(self) -> int:
-        return len(self._lines)
-
-    def line(self, index: int) -> Line:
-        return self._lines[index]
-
-    def selectable(self, index: int) -> bool:
-        return self._selectable is None or index in self._selectable
 
 
 class LineView(ScrollView, can_focus=True, inherit_bindings=False):
@@ -250,10 +218,10 @@ class LineView(ScrollView, can_focus=True, inherit_bindings=False):
         text = self.text_strip(line, base, row)
         shown = text.crop_extend(x, x + cells, base).apply_offsets(x, row)
         if text.cell_length > x + cells:
-            mark = Strip([Segment(_MORE, base + self.roles[_hidden(line, x + cells - 1, None)])])
+            mark = Strip([Segment(_MORE, base + self.roles[hidden_role(line, x + cells - 1, None)])])
             shown = Strip.join([shown.crop(0, cells - 1), mark])
         if x and text.cell_length:
-            mark = Strip([Segment(_LESS, base + self.roles[_hidden(line, 0, x + 1)])])
+            mark = Strip([Segment(_LESS, base + self.roles[hidden_role(line, 0, x + 1)])])
             shown = Strip.join([mark, shown.crop(1)])
         return shown
 
@@ -269,7 +237,7 @@ class LineView(ScrollView, can_focus=True, inherit_bindings=False):
         if selected:
             cuts.update(selected)
         edges = sorted(cut for cut in cuts if 0 <= cut <= len(text))
-        styles = _layered(edges, spans)
+        styles = layered(edges, spans)
         segments = []
         for start, end, names in zip(edges, edges[1:], styles, strict=False):
             style = base
@@ -372,23 +340,3 @@ class LineView(ScrollView, can_focus=True, inherit_bindings=False):
         top = self.scroll_offset.y
         if top <= y < top + self.size.height:
             self.refresh(Region(0, y - top, self.size.width, 1))
-
-
-def _hidden(line: Line, start: int, end: int | None) -> str:
-    """The role of a changed word that reaches into the cells ``start`` to ``end``, else ``muted``."""
-    for span in line.spans:
-        if span.role.endswith("-word"):
-            first, last = columns.width(line.text[: span.start]), columns.width(line.text[: span.end])
-            if last > start and (end is None or first < end):
-                return span.role
-    return "muted"
-
-
-def _layered(edges: Sequence[int], spans: Sequence[Span]) -> list[tuple[str, ...]]:
-    """For each piece between two edges, the roles that cover it, in the order of the spans."""
-    place = {edge: number for number, edge in enumerate(edges)}
-    layers: list[tuple[str, ...]] = [()] * max(0, len(edges) - 1)
-    for span in spans:
-        for number in range(place.get(span.start, 0), place.get(span.end, len(edges) - 1)):
-            layers[number] = (*layers[number], span.role)
-    return layers

@@ -30,8 +30,12 @@ class Waterfall(LineView):
         """Show the states, with the cursor on the commit ``select`` when it is one of them."""
         self._steps = steps
         self._draw(keep_position=False)
-        for index, step in enumerate(steps):
-            if step.commit == select:
+        self.select(select)
+
+    def select(self, commit: str) -> None:
+        """Put the cursor on a state, if it is one of those shown."""
+        for index, step in enumerate(self._steps):
+            if step.commit == commit:
                 self.move_to(self._first + index, tell=False)
 
     @property

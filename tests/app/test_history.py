@@ -204,6 +204,18 @@ async def test_a_kernel_of_any_bytes_is_shown(tmp_path: Path) -> None:
         assert "the step that first took away" in title(pilot, "#code")
 
 
+async def test_a_lineage_sealed_before_the_walk_went_on_is_one_key_away(tmp_path: Path) -> None:
+    workspace = a_lineage.make(tmp_path / "ws")
+    workspace.accept("gemm", StepRecord("Go on", action="more"), {"kernel.py": b"x = 1\n"})
+    workspace.close()
+    async with opened(tmp_path) as pilot:
+        assert any("5 here" in row for row in shown(pilot, "#graph"))
+        await press(pilot, "f")
+        assert any("K4 expert" in row for row in shown(pilot, "#graph"))
+        await press(pilot, "f")
+        assert any("5 here" in row for row in shown(pilot, "#graph"))
+
+
 async def test_undo_and_redo_from_history(tmp_path: Path) -> None:
     async with history(tmp_path, sealed=False) as pilot:
         await press(pilot, "u")
