@@ -29,6 +29,7 @@ def test_dependents_go_before_their_prerequisites(expert, first_walk) -> None:
         ("simd", "alignment"),
         ("simd", "register_tiling"),
         ("register_tiling", "layout_pack"),
+        ("layout_pack", "cache_block"),
     ]:
         assert actions.index(dependent) < actions.index(prerequisite)
 
@@ -37,7 +38,8 @@ def test_dependents_go_before_their_prerequisites(expert, first_walk) -> None:
 def test_every_reachable_step_is_exact_and_reversible(workload, expert, reachable, check_step) -> None:
     for state, candidate, simpler in reachable(expert(workload, "c")):
         restored = check_step(state, candidate, simpler)
-        assert restored or candidate.action == "layout_pack", candidate.proposer  # the packer is written anew
+        written_anew = ("layout_pack", "cache_block")  # the packer, and sums of offsets in another order
+        assert restored or candidate.action in written_anew, candidate.proposer
 
 
 @pytest.mark.parametrize("workload", [w for w, _ in EXPERTS])
@@ -193,6 +195,56 @@ def test_prefetch_takes_its_comment_and_its_distance_along() -> None:
     restored = derive(candidate.proposer, simpler, candidate.locus, candidate.settings).decode()
     assert "#define FAR 8" in restored
     assert "        __builtin_prefetch(x + i + FAR, 0, 3);\n        y[i]" in restored
+
+
+BLOCKED = """#include <stdint.h>
+// A tile of columns stays in L2.
+#define COLUMNS 64
+
+static void add(float *y, const float *x, int64_t n)
+{
+    for (int64_t i = 0; i < n; ++i)
+        y[i] += x[i];
+}
+
+void entry(const float *x, float *y, int64_t rows, int64_t n)
+{
+    for (int64_t c = 0; c < n; c += COLUMNS) {
+        int64_t width = n - c < COLUMNS ? n - c : COLUMNS;
+        for (int64_t r = 0; r < rows; ++r)
+            for (int64_t i = 0; i < width; ++i)
+                add(y + (c + i) * rows, x + c + i, width - i);
+    }
+}
+"""
+
+
+def test_cache_blocks_and_their_way_back() -> None:
+    given = kernel(BLOCKED)
+    assert actions(given) == ["cache_block"]
+    candidate = propose(given)[0]
+    simpler = candidate.source.decode()
+    assert "COLUMNS" not in simpler
+    assert "L2" not in simpler
+    assert "add(y + i * rows, x + i, n - i);" in simpler
+    restored = derive("cache_block", kernel(simpler), candidate.locus, candidate.settings).decode()
+    assert "int64_t width = n - c < COLUMNS ? n - c : COLUMNS;" in restored
+    assert "add(y + (c + i) * rows, x + c + i, width - i);" in restored
+    assert features(kernel(restored)) == features(given)
+
+
+def test_blocks_that_hold_more_than_the_next_loop_stay() -> None:
+    inner = "        for (int64_t r = 0; r < rows; r += COLUMNS) {\n            int64_t h = smaller(COLUMNS, rows - r);\n"
+    nested = BLOCKED.replace(
+        "        for (int64_t r = 0; r < rows; ++r)\n", "        entry(x, y, 0, 0);\n" + inner, 1
+    )
+    assert actions(kernel(nested.replace("width - i);\n    }", "width - i);\n        }\n    }"))) == []
+
+
+def test_a_sum_without_a_flag_cannot_be_blocked() -> None:
+    candidate = propose(kernel(BLOCKED))[0]
+    with pytest.raises(NotApplicable, match="no calls sum over m and add up"):
+        derive("cache_block", kernel(candidate.source.decode()), candidate.locus, {"p": "COLUMNS of m as q"})
 
 
 def test_what_cannot_be_derived_says_why() -> None:

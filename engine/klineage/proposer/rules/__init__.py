@@ -84,13 +84,18 @@ def _candidate(kernel: Kernel, rule: Rule, site: Site, rewrite: Rewrite) -> Cand
         rationale=rule.rationale,
         source=apply_edits(kernel.source, rewrite.edits),
         removes=site.removes,
-        settings=dict(site.settings),
+        settings={name: _one_line(value) for name, value in site.settings.items()},
         preconditions=rule.preconditions,
         config=rewrite.config,
         proposer=f"rules:{rule.name}",
     )
     lost = lost_comments(parse_kernel(kernel), rewrite.edits)
     return _with_comments(kernel, candidate, lost) if lost else candidate
+
+
+def _one_line(value: str) -> str:
+    """A setting as it is recorded: on one line."""
+    return " ".join(value.split()) if "\n" in value or "\r" in value else value
 
 
 def _with_comments(kernel: Kernel, candidate: Candidate, lost: dict[str, str]) -> Candidate:

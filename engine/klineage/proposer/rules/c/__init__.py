@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from klineage.proposer.rules.c.alignment import ALIGNMENT
+from klineage.proposer.rules.c.cache_block import CACHE_BLOCK
 from klineage.proposer.rules.c.packing import PACKING
 from klineage.proposer.rules.c.pragmas import THREADS, UNROLL
 from klineage.proposer.rules.c.prefetch import PREFETCH
@@ -11,4 +12,14 @@ from klineage.proposer.rules.c.restrict import RESTRICT
 from klineage.proposer.rules.c.vectors import VECTORS
 from klineage.proposer.rules.rule import Rule
 
-C_RULES: tuple[Rule, ...] = (THREADS, PREFETCH, UNROLL, VECTORS, ALIGNMENT, REGISTER_TILE, PACKING, RESTRICT)
+C_RULES: tuple[Rule, ...] = (
+    THREADS,
+    PREFETCH,
+    UNROLL,
+    VECTORS,
+    ALIGNMENT,
+    REGISTER_TILE,
+    PACKING,
+    CACHE_BLOCK,
+    RESTRICT,
+)

@@ -205,7 +205,8 @@ def macro_line(unit: Unit, definition: Node) -> Edit:
 
 
 def macros_added(unit: Unit, values: Mapping[str, str]) -> list[Edit]:
-    """Define macros again, each after the last macro that its value speaks of, else after the last of all."""
+    """Define macros again: a single one after the last that its value speaks of, several after the
+    last of all."""
     known = defines(unit)
     edits: dict[int, bytes] = {}
     for name, value in values.items():
@@ -252,3 +253,27 @@ def merged(*groups: Iterable[Edit]) -> tuple[Edit, ...]:
         else:
             joined.append(edit)
     return tuple(joined)
+
+
+def without_double_blanks(unit: Unit, edits: Iterable[Edit]) -> tuple[Edit, ...]:
+    """Let deleted lines between two blank lines take the second one along.
+
+    Deletions that touch are joined first.
+    """
+    joined: list[Edit] = []
+    for edit in merged(edits):
+        if joined and joined[-1].end == edit.start and not edit.text and not joined[-1].text:
+            joined[-1] = Edit(joined[-1].start, edit.end)
+        else:
+            joined.append(edit)
+    return tuple(_over_blank(unit, e) if not e.text else e for e in joined)
+
+
+def _over_blank(unit: Unit, edit: Edit) -> Edit:
+    start, end = edit.start, edit.end
+    if unit.line_start(start) != start or unit.line_start(end) != end or end >= len(unit.source):
+        return edit
+    before = unit.source[unit.line_start(max(start - 1, 0) and start - 1) : start]
+    after = unit.line_end(end)
+    blank = not before.strip() and not unit.source[end:after].strip()
+    return Edit(start, after) if blank else edit

@@ -20,6 +20,7 @@ from klineage.proposer.rules.c.code import (
     macro_text,
     merged,
     node_at,
+    without_double_blanks,
 )
 from klineage.proposer.rules.rule import NotApplicable, Rewrite, Rule, Site, setting
 from klineage.surface.tree import Edit, Function, Unit, parse_kernel, walk
@@ -192,7 +193,7 @@ def remove(kernel: Kernel, site: Site) -> Rewrite:
         edits += [deleted(unit, panel.statement), deleted(unit, panel.declaration)]
         edits += _direct(unit, panel, packer.function)
     edits = list(merged(edits))
-    return Rewrite(merged(edits, dead_items(unit, edits)))
+    return Rewrite(without_double_blanks(unit, merged(edits, dead_items(unit, edits))))
 
 
 def _value(unit: Unit, text: str) -> int | None:

@@ -1,0 +1,232 @@
+"""Cache blocking: loops over blocks that fit a cache become one sweep over the whole problem."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+
+from tree_sitter import Node
+
+from klineage.kernel import Feature, Kernel
+from klineage.proposer.rules.c.code import (
+    dead_macros,
+    defines,
+    macro_line,
+    macro_text,
+    macros_added,
+    merged,
+    without_double_blanks,
+)
+from klineage.proposer.rules.c.reduction import block_reduction
+from klineage.proposer.rules.c.zeroing import ZERO, substituted
+from klineage.proposer.rules.rule import NotApplicable, Rewrite, Rule, Site
+from klineage.surface.tree import Edit, Function, Unit, apply_edits, parse_kernel, walk
+
+
+@dataclass(frozen=True)
+class _Block:
+    """``for (v = 0; v < extent; v += size) { length = smaller(size, extent - v); ... }``."""
+
+    variable: str
+    size: str
+    extent: str
+    length: str
+    loop: Node
+    rest: tuple[Node, ...]  # the body after the length's declaration
+
+    @property
+    def spelled(self) -> str:
+        return f"{self.size} of {self.extent} as {self.length}"
+
+
+def detect(kernel: Kernel) -> tuple[Site, ...]:
+    unit = parse_kernel(kernel)
+    sites = []
+    for function in unit.functions:
+        blocks = _blocks(unit, function)
+        if blocks:
+            settings = {b.variable: b.spelled for b in blocks}
+            for name, node in dead_macros(unit, [_whole(unit, blocks[0])]).items():
+                settings[f"define {name}"] = macro_text(unit, node)
+            feature = Feature(function.locus, "cache_block")
+            sites.append(Site(function.locus, (feature,), settings))
+    return tuple(sites)
+
+
+def _whole(unit: Unit, block: _Block) -> Edit:
+    return Edit(*unit.lines_of(block.loop))
+
+
+def _blocks(unit: Unit, function: Function) -> list[_Block]:
+    """The function's blocked loops, outermost first."""
+    found = [_block(unit, node) for node in walk(function.body) if node.type == "for_statement"]
+    return [block for block in found if block is not None]
+
+
+def _block(unit: Unit, loop: Node) -> _Block | None:
+    head = [loop.child_by_field_name(f) for f in ("initializer", "condition", "update")]
+    body = loop.child_by_field_name("body")
+    if None in head or body is None or body.type != "compound_statement":
+        return None
+    start, bound, advance = (re.sub(r"\s+", " ", unit.text(n)) for n in head if n is not None)
+    begins = re.fullmatch(r"[\w ]*?\b(\w+) = 0;", start)
+    ends, steps = re.fullmatch(r"(\w+) < (\w+)", bound), re.fullmatch(r"(\w+) \+= (\w+)", advance)
+    if begins is None or ends is None or steps is None or {begins[1], ends[1], steps[1]} != {begins[1]}:
+        return None
+    variable, extent, size = begins[1], ends[2], steps[2]
+    statements = [c for c in body.named_children if c.type != "comment"]
+    length = _length(unit, statements[0], f"{extent} - {variable}", size) if statements else None
+    if length is None or size not in defines(unit):
+        return None
+    return _Block(variable, size, extent, length, loop, tuple(statements[1:]))
+
+
+def _length(unit: Unit, statement: Node, left: str, size: str) -> str | None:
+    """The name in ``length = smaller(size, extent - v)``, or of the same with ``? :``."""
+    declarator = statement.child_by_field_name("declarator") if statement.type == "declaration" else None
+    value = declarator.child_by_field_name("value") if declarator is not None else None
+    name = declarator.child_by_field_name("declarator") if declarator is not None else None
+    if value is None or name is None or value.type not in ("call_expression", "conditional_expression"):
+        return None
+    text = unit.text(value)
+    return unit.text(name) if left in text and re.search(rf"\b{size}\b", text) else None
+
+
+def remove(kernel: Kernel, site: Site) -> Rewrite:
+    unit = parse_kernel(kernel)
+    function = unit.function_at(site.locus)
+    blocks = _blocks(unit, function) if function is not None else []
+    if function is None or not blocks:
+        raise NotApplicable("no loop over blocks here")
+    for outer, inner in pairwise(blocks):
+        if outer.rest != (inner.loop,):
+            raise NotApplicable(
+                f"the loop over {outer.variable} does more than to hold the next: unpack first"
+            )
+    values = {b.variable: ZERO for b in blocks} | {b.length: b.extent for b in blocks}
+    indent = unit.indent(blocks[0].loop.start_byte)
+    text = b""
+    for statement in blocks[-1].rest:
+        own = unit.indent(statement.start_byte)
+        lines = (own.decode() + substituted(unit, statement, values)).encode("utf-8", "surrogateescape")
+        moved = [indent + s[len(own) :] if s.startswith(own) else s for s in lines.splitlines(keepends=True)]
+        text += b"".join(moved) + unit.newline(statement.end_byte)
+    start, end = unit.lines_of(blocks[0].loop)
+    edits = [Edit(start, end, text)]
+    dead = [macro_line(unit, node) for node in dead_macros(unit, edits).values()]
+    return Rewrite(merged(edits, without_double_blanks(unit, _with_comments(unit, dead))))
+
+
+def _with_comments(unit: Unit, lines: list[Edit]) -> list[Edit]:
+    """Runs of macro lines together with the comment above."""
+    edits = []
+    for edit in merged(lines):
+        before = unit.source[: edit.start]
+        comment = re.search(rb"(?:^[ \t]*/\*[^\n]*\*/[ \t]*\r?\n|^[ \t]*//[^\n]*\n)+\Z", before, re.MULTILINE)
+        edits.append(Edit(comment.start() if comment else edit.start, edit.end))
+    return edits
+
+
+def apply(kernel: Kernel, locus: str, settings: Mapping[str, str]) -> tuple[Edit, ...]:
+    """Block every sweep that the settings name: over rows or columns by its loop, over a sum by its calls."""
+    unit = parse_kernel(kernel)
+    function = unit.function_at(locus)
+    macros = {n.removeprefix("define "): v for n, v in settings.items() if n.startswith("define ")}
+    blocks = [(n, _parsed(v)) for n, v in settings.items() if not n.startswith("define ")]
+    nest = (
+        next((n for n in function.body.named_children if n.type == "for_statement"), None)
+        if function
+        else None
+    )
+    if function is None or nest is None or not blocks:
+        raise NotApplicable("no loop nest to block here")
+    edits: list[Edit] = []
+    for variable, (_, extent, length) in blocks:
+        swept = _sweep(unit, nest, extent)
+        if swept is not None:
+            edits += _offset(unit, nest, swept, variable, extent, length)
+        else:
+            edits += block_reduction(unit, nest, variable, extent, length)
+    start, end = unit.lines_of(nest)
+    inner = apply_edits(unit.source[start:end], [Edit(e.start - start, e.end - start, e.text) for e in edits])
+    text = _nested(unit, nest, inner, blocks)
+    return (*macros_added(unit, macros), Edit(start, end, text))
+
+
+def _parsed(spelled: str) -> tuple[str, str, str]:
+    match = re.fullmatch(r"(\w+) of (\w+) as (\w+)", spelled)
+    if match is None:
+        raise NotApplicable(f"not a block: {spelled!r}")
+    return match[1], match[2], match[3]
+
+
+def _sweep(unit: Unit, nest: Node, extent: str) -> str | None:
+    """The variable of the loop in the nest that runs up to the extent."""
+    for node in walk(nest):
+        condition = node.child_by_field_name("condition") if node.type == "for_statement" else None
+        match = (
+            re.fullmatch(rf"(\w+)\s*<\s*{extent}", unit.text(condition)) if condition is not None else None
+        )
+        if match:
+            return match[1]
+    return None
+
+
+def _offset(unit: Unit, nest: Node, swept: str, variable: str, extent: str, length: str) -> list[Edit]:
+    """Bounds of the loop become the block's; other uses of its variable are moved by the block's start."""
+    edits = []
+    for node in walk(nest):
+        if node.type != "identifier" or unit.text(node) not in (swept, extent) or node.parent is None:
+            continue
+        whole = re.sub(r"\s+", " ", unit.text(node.parent))
+        if unit.text(node) == extent and whole in (f"{extent} - {swept}", f"{swept} < {extent}"):
+            edits.append(Edit(node.start_byte, node.end_byte, length.encode()))
+        elif unit.text(node) == swept and node.parent.type == "binary_expression":
+            sign = node.parent.child_by_field_name("operator")
+            operator = unit.text(sign) if sign is not None else ""
+            if operator in ("+", "*"):
+                text = f"{variable} + {swept}" if operator == "+" else f"({variable} + {swept})"
+                edits.append(Edit(node.start_byte, node.end_byte, text.encode()))
+    return edits
+
+
+def _nested(unit: Unit, nest: Node, inner: bytes, blocks: list[tuple[str, tuple[str, str, str]]]) -> bytes:
+    """The nest inside a loop for every block, each with its length."""
+    indent, newline = unit.indent(nest.start_byte), unit.newline(nest.start_byte)
+    smaller = unit.function("smaller") is not None
+    lines: list[bytes] = []
+    closing: list[bytes] = []
+    for depth, (variable, (size, extent, length)) in enumerate(blocks):
+        pad = indent + b"    " * depth
+        left = f"{extent} - {variable}"
+        least = f"smaller({size}, {left})" if smaller else f"{left} < {size} ? {left} : {size}"
+        lines.append(
+            pad + f"for (int64_t {variable} = 0; {variable} < {extent}; {variable} += {size}) {{".encode()
+        )
+        lines.append(pad + f"    int64_t {length} = {least};".encode())
+        closing.insert(0, pad + b"}")
+    head = b"".join(line + newline for line in lines)
+    moved = b"".join(b"    " * len(blocks) + line for line in inner.splitlines(keepends=True))
+    return head + moved + b"".join(line + newline for line in closing)
+
+
+CACHE_BLOCK = Rule(
+    name="cache-block",
+    action="cache_block",
+    surface="c",
+    title="Sweep the whole problem instead of blocks",
+    rationale="Loops over blocks keep a part of each operand in a cache while everything that needs it is computed; "
+    "one sweep reads each operand again from memory for every row or column.",
+    preconditions=(
+        "Storage: the block of each operand fits in the cache that it is meant for, beside what streams through.",
+        "Layout: partial blocks at the edges are shortened, for no size divides every shape.",
+        "Pipeline: a blocked sum is added up over the blocks, so the first block stores and the others add.",
+        "Hardware: caches of which each level is faster and smaller than the next.",
+    ),
+    detect=detect,
+    remove=remove,
+    apply=apply,
+    after=("layout_pack",),
+)
