@@ -305,6 +305,8 @@ def out_of_bounds(folder: str) -> None:
     assert error.details["line"] == 9 and error.details["pointer"] == "target_ptr", error.details
     assert error.details["lanes"] == 28
     assert "store" in str(error)
+    empty = torch.zeros(0)  # addresses around zero wrap
+    fault(lambda: run({"x": x, "y": empty, "n": 1}), "out_of_bounds")
     whole = torch.zeros(300)  # a view's bounds are its own, not its storage's
     fault(lambda: run({"x": whole[100:200], "y": torch.zeros(300), "n": 101}), "out_of_bounds")
     run({"x": whole[100:201], "y": torch.zeros(300), "n": 101})
@@ -467,6 +469,10 @@ def kernel(x, y, n, OP: tl.constexpr, BLOCK: tl.constexpr):
         b = libdevice.erf(a)
     elif OP == "pow":
         b = cuda_libdevice.pow(tl.abs(a), 1.5)
+    elif OP == "power of two":
+        b = cuda_libdevice.pow(2.0, (at % 8).to(tl.int16))
+    elif OP == "round":
+        b = libdevice.llrint(a * 3).to(tl.float32) + libdevice.float2int_rz(a)
     elif OP == "isnan":
         b = tl.where(libdevice.isnan(a) != 0, 7.0, a)
     elif OP == "rsqrt":
@@ -495,18 +501,21 @@ def entry(x, y, op):
         "tanh": torch.tanh(x),
         "erf": torch.erf(x),
         "pow": x.abs().pow(1.5),
+        "power of two": 2.0 ** (torch.arange(1000) % 8),
+        "round": (x.nan_to_num(1.0) * 3).round() + x.nan_to_num(1.0).trunc(),
         "isnan": torch.where(x.isnan(), 7.0, x),
         "rsqrt": x.abs().rsqrt(),
         "bits": (x.view(torch.int32) + 1).view(torch.float32),
     }
     for op, result in expected.items():
+        x[0] = 1.0 if op == "round" else float("nan")
         y = torch.zeros(1000)
         run({"x": x, "y": y, "op": op})
         assert torch.allclose(y, result, rtol=3e-7, atol=0, equal_nan=True), op
     error = fault(lambda: run({"x": x, "y": x.clone(), "op": "rare"}), "libdevice")
-    assert isinstance(error, Unsupported) and "cyl_bessel_i0" in str(error) and "line 27" in str(error), error
+    assert isinstance(error, Unsupported) and "cyl_bessel_i0" in str(error) and "line 31" in str(error), error
     error = fault(lambda: run({"x": x, "y": x.clone(), "op": "asm"}), "inline_asm")
-    assert isinstance(error, Unsupported) and "line 29" in str(error), error
+    assert isinstance(error, Unsupported) and "line 33" in str(error), error
     fault(lambda: run({"x": x, "y": x.clone(), "op": "half"}), "libdevice_type")
 
 
@@ -676,6 +685,37 @@ def entry(x, block):
     assert "line 9" in str(error) and "undefined_name" in str(error), error
 
 
+def what_python_runs_otherwise(folder: str) -> None:
+    import torch
+
+    text = (
+        HEADER
+        + """
+@triton.jit
+def kernel(x, y, n, rows, FLAG: tl.constexpr, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)[:, None]
+    j = tl.arange(0, BLOCK)[None, :]
+    inside = i < rows and j < n
+    if FLAG and n > 0:
+        tl.store(x + i * BLOCK + j, 1, mask=inside)
+    if FLAG is None or rows < 0:
+        tl.store(x, 100)
+    edge = (i == 0 or j == 0) and not (i == j)
+    tl.store(y + i * BLOCK + j, edge.to(tl.int32))
+
+
+def entry(x, y, grid):
+    kernel[grid](x, y, 3, 2, FLAG=True, BLOCK=4)
+"""
+    )
+    run = load(folder, text)
+    for grid in ([1], (1,), lambda meta: [1, 1]):
+        x, y = torch.zeros(4, 4, dtype=torch.int32), torch.zeros(4, 4, dtype=torch.int32)
+        run({"x": x, "y": y, "grid": grid})
+        assert x.tolist() == [[1, 1, 1, 0], [1, 1, 1, 0], [0] * 4, [0] * 4], x
+        assert y.tolist() == [[0, 1, 1, 1], [1, 0, 0, 0], [1, 0, 0, 0], [1, 0, 0, 0]], y
+
+
 def program_order(folder: str) -> None:
     import torch
     from klineage.worker import triton_interpreter
@@ -717,6 +757,7 @@ CASES = (
     fresh_memory_is_poisoned,
     files_that_do_not_load,
     files_that_raise,
+    what_python_runs_otherwise,
     program_order,
 )
 

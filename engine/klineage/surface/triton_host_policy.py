@@ -21,11 +21,11 @@ _TRITON_REFUSED = _words("triton._C triton.backends triton.compiler triton.exper
 _TORCH_ALLOWED = _words(
     """
     Size Tensor __version__ autograd.Function autograd.function bfloat16 bool broadcast_shapes
-    contiguous_format cuda.current_device cuda.current_stream cuda.device cuda.device_count
-    cuda.device_of cuda.get_device_capability cuda.get_device_name cuda.get_device_properties
+    complex64 contiguous_format cuda._DeviceGuard cuda.current_device cuda.current_stream cuda.device
+    cuda.device_count cuda.device_of cuda.get_device_capability cuda.get_device_name cuda.get_device_properties
     cuda.is_available cuda.synchronize device double dtype empty empty_like empty_strided finfo float
     float16 float32 float64 float8_e4m3fn float8_e5m2 full full_like half iinfo inference_mode int int16
-    int32 int64 int8 is_floating_point is_tensor jit.ignore long no_grad ones ones_like promote_types
+    int32 int64 int8 is_complex is_floating_point is_tensor jit.ignore long no_grad ones ones_like promote_types
     strided uint8 version zeros zeros_like
     """
 )

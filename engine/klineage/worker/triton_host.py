@@ -157,7 +157,7 @@ def _cuda_functions(target: str) -> dict[str, Any]:
         "reset_peak_memory_stats": _nothing,
         "current_stream": _Anything,
         "default_stream": _Anything,
-        **dict.fromkeys(("Stream", "Event", "device", "device_of", "stream"), _Anything),
+        **dict.fromkeys(("Stream", "Event", "device", "device_of", "stream", "_DeviceGuard"), _Anything),
     }
 
 

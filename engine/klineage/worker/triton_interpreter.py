@@ -6,6 +6,7 @@ before triton is imported; a process that interprets can never compile.
 
 from __future__ import annotations
 
+import ast
 import importlib
 import types
 from collections.abc import Callable
@@ -39,7 +40,7 @@ def install() -> None:
     _patch_language_once(interpreter)
     _patch_launches(interpreter)
     _patch_reductions(interpreter)
-    _patch_loops(interpreter)
+    _patch_source(interpreter)
     _patch_extras(interpreter)
     _installed = True
 
@@ -89,6 +90,7 @@ def _patch_launches(interpreter: Any) -> None:
         triton_counts.add("launches")
         memory.enter_kernel(self.fn.__name__)
         self.constexprs = [n for n in self.arg_names if "constexpr" in _annotation(self.fn, n)]
+        self.grid = _as_tuple(self.grid)
         names.clear()
         for name, arg in [*_named(self.arg_names, args), *kwargs.items()]:
             arg = getattr(arg, "base", arg) if type(arg).__name__ == "TensorDescriptor" else arg
@@ -120,6 +122,13 @@ def _annotation(function: Any, name: str) -> str:
     """The annotation of a parameter as text: ``"tl.constexpr"`` in quotes says constexpr too."""
     found = function.__annotations__.get(name, "")
     return found if isinstance(found, str) else getattr(found, "__name__", str(found))
+
+
+def _as_tuple(grid: Any) -> Any:
+    """Triton takes a list or one number for a grid as well; its interpreter takes tuples only."""
+    if callable(grid):
+        return lambda meta: _as_tuple(grid(meta))
+    return tuple(grid) if isinstance(grid, (list, tuple)) else (grid,)
 
 
 def _named(names: list[str], args: tuple[Any, ...]) -> list[tuple[str, Any]]:
@@ -225,35 +234,91 @@ def _map_fp32(result: Any, function: Callable[[Any], Any], tl: Any) -> Any:
     return function(result) if result.dtype == tl.float32 else result
 
 
-def _patch_loops(interpreter: Any) -> None:
-    """Count trips of for loops: the rewritten kernel sees a ``range`` of ours, host code the built-in one."""
+def _patch_source(interpreter: Any) -> None:
+    """Rewrite what plain Python would run otherwise than Triton, and count trips of for loops.
+
+    ``and``, ``or`` and ``not`` work lane by lane in Triton; Python would take a block for true.
+    Host code keeps its own ``range``.
+    """
     import triton.language as tl
 
-    def counting(original: Callable[..., Any]) -> Callable[..., Any]:
-        def count(*args: Any, **kwargs: Any) -> Any:
-            trips = original(*args, **kwargs)
-            triton_counts.add("iterations", len(trips))
-            return trips
-
-        return count
-
     for module in (tl, tl.core):
-        module.range = counting(module.range)
-        module.static_range = counting(module.static_range)
-    kernel_range = counting(range)
+        module.range = _counting(module.range)
+        module.static_range = _counting(module.static_range)
+    helpers: dict[str, Callable[..., Any]] = {
+        "range": _counting(range),
+        "and": _logical_and,
+        "or": _logical_or,
+        "not": _logical_not,
+    }
     rewrite = interpreter.FunctionRewriter._transform_ast
 
     def transform(self: Any, source: str) -> Any:
-        import ast
-
-        tree = rewrite(self, source)
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Name) and node.id == "range":
-                node.id = "__klineage_range"
-        self.fn.__globals__["__klineage_range"] = kernel_range
-        return tree
+        tree = _KernelRewriter().visit(rewrite(self, source))
+        self.fn.__globals__.update({f"__klineage_{name}": helper for name, helper in helpers.items()})
+        return ast.fix_missing_locations(tree)
 
     interpreter.FunctionRewriter._transform_ast = transform
+
+
+def _counting(original: Callable[..., Any]) -> Callable[..., Any]:
+    def count(*args: Any, **kwargs: Any) -> Any:
+        trips = original(*args, **kwargs)
+        triton_counts.add("iterations", len(trips))
+        return trips
+
+    return count
+
+
+class _KernelRewriter(ast.NodeTransformer):
+    def visit_Name(self, node: ast.Name) -> ast.Name:
+        if node.id == "range":
+            return ast.copy_location(ast.Name("__klineage_range", node.ctx), node)
+        return node
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
+        self.generic_visit(node)
+        name = "and" if isinstance(node.op, ast.And) else "or"
+        nothing = ast.arguments(posonlyargs=[], args=[], kwonlyargs=[], kw_defaults=[], defaults=[])
+        return self._call(name, [ast.Lambda(nothing, value) for value in node.values], node)
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
+        self.generic_visit(node)
+        return self._call("not", [node.operand], node) if isinstance(node.op, ast.Not) else node
+
+    @staticmethod
+    def _call(name: str, arguments: list[Any], node: ast.expr) -> ast.AST:
+        call = ast.Call(ast.Name(f"__klineage_{name}", ast.Load()), arguments, [])
+        return ast.copy_location(call, node)
+
+
+def _logical(method: str, decided: bool, operands: tuple[Callable[[], Any], ...]) -> Any:
+    """Combine tensors by ``method``; a plain value that decides the result ends the evaluation, as in Triton."""
+    import triton.language as tl
+
+    result = value = None
+    for operand in operands:
+        value = operand()
+        if not isinstance(value, tl.tensor):
+            if bool(value) is decided:
+                return value
+        else:
+            result = value if result is None else getattr(result, method)(value)
+    return value if result is None else result
+
+
+def _logical_and(*operands: Callable[[], Any]) -> Any:
+    return _logical("logical_and", False, operands)
+
+
+def _logical_or(*operands: Callable[[], Any]) -> Any:
+    return _logical("logical_or", True, operands)
+
+
+def _logical_not(operand: Any) -> Any:
+    import triton.language as tl
+
+    return operand == 0 if isinstance(operand, tl.tensor) else not operand
 
 
 def _patch_extras(interpreter: Any) -> None:

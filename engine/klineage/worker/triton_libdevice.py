@@ -95,13 +95,30 @@ PREDICATES: dict[str, Callable[..., Any]] = {
     "finitef": np.isfinite,
     "signbit": np.signbit,
 }
+_ROUNDINGS: dict[str, Callable[..., Any]] = {"rn": np.rint, "rz": np.trunc, "rd": np.floor, "ru": np.ceil}
+INTEGERS: dict[str, tuple[str, Callable[..., Any]]] = {
+    "llrint": ("int64", np.rint),
+    "llround": ("int64", _round),
+    "ilogb": ("int32", lambda x: np.frexp(x)[1] - 1),
+    **{
+        f"{source}2{short}_{mode}": (target, function)
+        for source in ("float", "double")
+        for short, target in (("int", "int32"), ("uint", "uint32"), ("ll", "int64"), ("ull", "uint64"))
+        for mode, function in _ROUNDINGS.items()
+    },
+}
+CONVERSIONS = {
+    f"{source}2{target}_rn": dtype
+    for source in ("int", "uint", "ll", "ull")
+    for target, dtype in (("float", "fp32"), ("double", "fp64"))
+}
 BITCASTS = {
-    "int_as_float": ("int32", "fp32"),
-    "uint_as_float": ("uint32", "fp32"),
-    "float_as_int": ("fp32", "int32"),
-    "float_as_uint": ("fp32", "uint32"),
-    "longlong_as_double": ("int64", "fp64"),
-    "double_as_longlong": ("fp64", "int64"),
+    "int_as_float": "fp32",
+    "uint_as_float": "fp32",
+    "float_as_int": "int32",
+    "float_as_uint": "uint32",
+    "longlong_as_double": "fp64",
+    "double_as_longlong": "int64",
 }
 
 
@@ -113,21 +130,28 @@ def _wrap(data: Any, dtype: Any, operands: list[Any]) -> Any:
 
 
 def _operands(name: str, args: tuple[Any, ...]) -> list[Any]:
-    """Arguments as tensors of one floating type. libdevice has fp32 and fp64 only, as on the GPU."""
+    """Arguments as tensors of one floating type: fp64 if any is, else fp32, which is all that libdevice has.
+
+    Integers are converted beside a floating argument, as on the GPU; 16-bit floats are refused, as there.
+    """
     given = [a for a in args if isinstance(a, tl.tensor)]
     scalar = tl.float64 if any(a.dtype == tl.float64 for a in given) else tl.float32
-    for operand in given:
-        if operand.dtype not in (tl.float32, tl.float64):
+    beside = len(given) < len(args) or any(a.dtype.is_floating() for a in given)
+    semantic = interpreter.interpreter_semantic
+    operands = []
+    for argument in args:
+        if not isinstance(argument, tl.tensor):
+            argument = semantic.full([], float(getattr(argument, "value", argument)), scalar)
+        elif argument.dtype.is_int() and beside:
+            argument = semantic.cast(argument, scalar)
+        elif argument.dtype not in (tl.float32, tl.float64):
             function, line = memory.where()
             raise KernelFault(
                 "libdevice_type",
-                f"line {line}: {function} calls libdevice.{name} on {operand.dtype}; it takes fp32 or fp64",
+                f"line {line}: {function} calls libdevice.{name} on {argument.dtype}; it takes fp32 or fp64",
             )
-    semantic = interpreter.interpreter_semantic
-    return [
-        a if isinstance(a, tl.tensor) else semantic.full([], float(getattr(a, "value", a)), scalar)
-        for a in args
-    ]
+        operands.append(argument)
+    return operands
 
 
 def _floating(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -140,10 +164,19 @@ def _floating(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def _predicate(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+def _integer(name: str, function: Callable[..., Any], dtype: Any) -> Callable[..., Any]:
     def call(*args: Any, **_: Any) -> Any:
         operands = _operands(name, args)
-        return _wrap(function(operands[0].handle.data).astype(np.int32), tl.int32, operands)
+        return _wrap(
+            function(operands[0].handle.data).astype(interpreter._get_np_dtype(dtype)), dtype, operands
+        )
+
+    return call
+
+
+def _conversion(dtype: Any) -> Callable[..., Any]:
+    def call(arg: Any, **_: Any) -> Any:
+        return interpreter.interpreter_semantic.cast(arg, dtype)
 
     return call
 
@@ -170,9 +203,13 @@ def replacement(name: str) -> Callable[..., Any]:
     if name in FLOATING:
         return _floating(name, FLOATING[name])
     if name in PREDICATES:
-        return _predicate(name, PREDICATES[name])
+        return _integer(name, PREDICATES[name], tl.int32)
+    if name in INTEGERS:
+        return _integer(name, INTEGERS[name][1], tl.dtype(INTEGERS[name][0]))
+    if name in CONVERSIONS:
+        return _conversion(tl.dtype(CONVERSIONS[name]))
     if name in BITCASTS:
-        return _bitcast(name, tl.dtype(BITCASTS[name][1]))
+        return _bitcast(name, tl.dtype(BITCASTS[name]))
     return _missing(name)
 
 

@@ -69,6 +69,8 @@ def check(kind: str, pointers: Any, mask: Any, itemsize: int, program: tuple[int
     """
     addresses = pointers.data
     on = mask if mask is None or isinstance(mask, np.ndarray) else mask.data
+    if on is not None and on.dtype != np.bool_:
+        on = on.astype(np.bool_)
     active = addresses.size if on is None else int(np.count_nonzero(on))
     counts.add("masked_lanes", addresses.size - active)
     if active == 0:
@@ -106,7 +108,9 @@ def _diagnose(
     allowed = [origin] if origin is not None else _buffers
     good = np.zeros(addresses.shape, dtype=bool)
     for buffer in allowed:
-        good |= (addresses >= buffer.start) & (addresses + np.uint64(itemsize) <= buffer.end)
+        last = buffer.end - itemsize  # compared without adding to an address, which could wrap to zero
+        if last >= buffer.start:
+            good |= (addresses >= buffer.start) & (addresses <= last)
     bad = ~good if mask is None else ~good & mask
     if not bad.any():
         return
