@@ -47,5 +47,5 @@ def comparison_title(
     states = name_of(new) if old is None else f"{name_of(old)} → {name_of(new)}"
     left = [(sanitize(kernel.filename), "$foreground"), (f"  {states}", "")]
     if old is None:
-        return left, "  ".join(f"{key}={value}" for key, value in kernel.config)
+        return left, sanitize("  ".join(f"{key}={value}" for key, value in kernel.config))
     return left, f"+{changed[0]} -{changed[1]}  {layout}"

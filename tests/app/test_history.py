@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from klineage.lineage import StepRecord
+from klineage.lineage import Meta, StepRecord, Workspace
 from textual.pilot import Pilot
+from textual.widget import Widget
 
 from klineage_tui.app import KlineageApp
 from klineage_tui.config import Config
@@ -202,6 +204,38 @@ async def test_a_kernel_of_any_bytes_is_shown(tmp_path: Path) -> None:
         assert any("‹no newline›" in text for text in shown(pilot, "#diff"))
         await press(pilot, "b")
         assert "the step that first took away" in title(pilot, "#code")
+
+
+async def test_nothing_that_a_commit_says_is_obeyed(tmp_path: Path) -> None:
+    bad = "\x1b]52;c;aGk=\x07\x9b2J\u202e[red]"
+    workspace = Workspace.create(tmp_path / "ws")
+    meta = Meta("gemm", f"t{bad}", "triton", f"p{bad}", "gemm", "kernel.py", "gemm", config=((f"B{bad}", 1),))
+    workspace.new(meta, {"kernel.py": b"x = 1\n", "workload.py": b""}, who=f"w{bad}")
+    said = {
+        name: f"{name}{bad}"
+        for name in (
+            "subject",
+            "body",
+            "action",
+            "locus",
+            "proposer",
+            "who",
+            "why",
+            "compile",
+            "correctness",
+            "profile",
+        )
+    }
+    workspace.accept("gemm", StepRecord(**said, gate=f"pass; {bad}"), {"kernel.py": b"x = 2\n"})  # type: ignore[arg-type]
+    workspace.reject("gemm", StepRecord(**said, gate=f"fail; {bad}"), {"kernel.py": b"x = 3\n"})  # type: ignore[arg-type]
+    workspace.close()
+    async with opened(tmp_path) as pilot:
+        for key in ("home", "end", "b", "w", "c", "m"):
+            await press(pilot, key)
+            for widget in pilot.app.screen.walk_children(Widget):
+                if widget.display and widget.size.height and not widget.children:
+                    text = "".join(widget.render_line(y).text for y in range(widget.size.height))
+                    assert not [c for c in text if unicodedata.category(c) in ("Cc", "Cf")], (key, widget)
 
 
 async def test_a_lineage_sealed_before_the_walk_went_on_is_one_key_away(tmp_path: Path) -> None:
