@@ -692,7 +692,7 @@ def what_python_runs_otherwise(folder: str) -> None:
         HEADER
         + """
 @triton.jit
-def kernel(x, y, n, rows, FLAG: tl.constexpr, BLOCK: tl.constexpr):
+def kernel(x, y, n, rows, third, FLAG: tl.constexpr, BLOCK: tl.constexpr):
     i = tl.arange(0, BLOCK)[:, None]
     j = tl.arange(0, BLOCK)[None, :]
     inside = i < rows and j < n
@@ -700,18 +700,21 @@ def kernel(x, y, n, rows, FLAG: tl.constexpr, BLOCK: tl.constexpr):
         tl.store(x + i * BLOCK + j, 1, mask=inside)
     if FLAG is None or rows < 0:
         tl.store(x, 100)
+    tl.store(y + 16, ((third.to(tl.float32) * 3.0 - 1.0) * 1e9).to(tl.int32))
     edge = (i == 0 or j == 0) and not (i == j)
     tl.store(y + i * BLOCK + j, edge.to(tl.int32))
 
 
 def entry(x, y, grid):
-    kernel[grid](x, y, 3, 2, FLAG=True, BLOCK=4)
+    kernel[grid](x, y, 3, 2, 1 / 3, FLAG=True, BLOCK=4)
 """
     )
     run = load(folder, text)
     for grid in ([1], (1,), lambda meta: [1, 1]):
-        x, y = torch.zeros(4, 4, dtype=torch.int32), torch.zeros(4, 4, dtype=torch.int32)
-        run({"x": x, "y": y, "grid": grid})
+        x, edge = torch.zeros(4, 4, dtype=torch.int32), torch.zeros(17, dtype=torch.int32)
+        run({"x": x, "y": edge, "grid": grid})
+        y = edge[:16].view(4, 4)
+        assert edge[16] == 0, edge[16]
         assert x.tolist() == [[1, 1, 1, 0], [1, 1, 1, 0], [0] * 4, [0] * 4], x
         assert y.tolist() == [[0, 1, 1, 1], [1, 0, 0, 0], [1, 0, 0, 0], [1, 0, 0, 0]], y
 

@@ -81,6 +81,8 @@ def _patch_language_once(interpreter: Any) -> None:
 
 def _patch_launches(interpreter: Any) -> None:
     """Name the buffers of each launch, so that a bad lane can be told by the kernel's own words."""
+    import triton.language as tl
+
     from klineage.worker import triton_memory as memory
 
     names: dict[int, str] = {}
@@ -99,6 +101,8 @@ def _patch_launches(interpreter: Any) -> None:
         return run(self, *args, **kwargs)
 
     def to_handle(arg: Any) -> Any:
+        if isinstance(arg, float):  # a number that is no constexpr reaches a kernel as fp32
+            return interpreter.interpreter_semantic.full([], arg, tl.float32)
         result = convert(arg)
         if hasattr(arg, "data_ptr") and hasattr(result, "handle"):
             tensor = getattr(arg, "base", arg) if type(arg).__name__ == "TensorWrapper" else arg
