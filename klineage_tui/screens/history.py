@@ -14,7 +14,6 @@ from klineage_tui.presentation.git_commands import git_commands
 from klineage_tui.presentation.history import graph_of
 from klineage_tui.presentation.titles import history_heading
 from klineage_tui.screens.history_panes import Comparison, HistoryPanes
-from klineage_tui.text.sanitize import sanitize
 from klineage_tui.widgets.action_bar import ActionBar
 from klineage_tui.widgets.lines import LineView
 from klineage_tui.widgets.title_row import TitleRow
@@ -161,7 +160,7 @@ class HistoryScreen(HistoryPanes):
 
     def _copy(self, command: str) -> None:
         self.app.copy_to_clipboard(command)
-        self.notify(f"Sent to the terminal's clipboard, if it has one: {sanitize(command)}")
+        self.notify(f"Sent to the terminal's clipboard, if it has one: {command}")
 
     # -- verbs --------------------------------------------------------------------------------------
 
@@ -223,7 +222,7 @@ class HistoryScreen(HistoryPanes):
         self.job("decision", self._walk.redo, self._decided)
 
     def _decided(self, sentence: str) -> None:
-        self.notify(sanitize(sentence))
+        self.notify(sentence)
         self.host.decided()
         self.reload_if_outdated()
 

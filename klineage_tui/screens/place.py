@@ -12,6 +12,7 @@ from textual.worker import Worker, get_current_worker
 
 from klineage_tui.actions import BY_ID
 from klineage_tui.crash import log_exception
+from klineage_tui.text.sanitize import sanitize_lines
 from klineage_tui.widgets.action_bar import ActionBar
 from klineage_tui.widgets.too_small import TooSmall
 
@@ -172,6 +173,6 @@ class Place(Screen[None]):
         self.notify(sentence, severity="error", timeout=10, markup=False)
 
     def notify(self, message: str, **options: Any) -> None:
-        """Toasts carry foreign text, so markup is off unless asked for."""
+        """Toasts carry foreign text: it is made visible, and is no markup unless asked for."""
         options.setdefault("markup", False)
-        super().notify(message, **options)
+        super().notify("\n".join(sanitize_lines(message)), **options)

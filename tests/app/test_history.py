@@ -273,3 +273,10 @@ async def test_odd_sizes_do_not_break_it(tmp_path: Path, size: tuple[int, int]) 
     async with history(tmp_path, size=size) as pilot:
         await press(pilot, "up", "b", "w", "w", "tab")
         assert heading(pilot)
+
+
+async def test_toasts_are_behind_the_border_too(tmp_path: Path) -> None:
+    async with history(tmp_path) as pilot:
+        pilot.app.screen.notify("one \x1b[2J\ntwo [red]")
+        await pilot.pause()
+        assert [n.message for n in pilot.app._notifications] == ["one ␛[2J\ntwo [red]"]
