@@ -38,20 +38,23 @@ def _preload(kind: str) -> dict[str, str]:
             versions[name] = str(getattr(importlib.import_module(name), "__version__", "unknown"))
         except ImportError:
             continue
-    if kind == "interpreter" and {"torch", "triton"} <= set(versions):
-        importlib.import_module("klineage.worker.triton_interpreter").install()
-    if kind in ("compiler", "gpu") and {"torch", "triton"} <= set(versions):
-        _warm_compiler()
-        importlib.import_module("klineage.worker.triton_load")
-        importlib.import_module(
-            "klineage.worker.triton_compile" if kind == "compiler" else "klineage.worker.triton_gpu"
-        )
+    importlib.import_module("numpy.random")
+    if {"torch", "triton"} <= set(versions):
+        _preload_triton(kind)
     return versions
 
 
-def _warm_compiler() -> None:
-    """What the first compile of a process pays for: hashing triton itself, and modules imported late."""
+def _preload_triton(kind: str) -> None:
+    """What every child would otherwise do again: late imports, patches, and hashing triton itself."""
+    if kind == "interpreter":
+        importlib.import_module("klineage.worker.triton_interpreter").install()
     importlib.import_module("triton.experimental.gluon")
+    importlib.import_module("klineage.worker.triton_load")
+    if kind == "interpreter":
+        return
+    importlib.import_module(
+        "klineage.worker.triton_compile" if kind == "compiler" else "klineage.worker.triton_gpu"
+    )
     for name in ("triton.runtime.cache", "triton.compiler.compiler"):  # it has moved between versions
         key = getattr(importlib.import_module(name), "triton_key", None)
         if key is not None:
