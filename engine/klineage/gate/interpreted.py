@@ -9,6 +9,7 @@ from typing import Any
 from klineage.errors import KlineageError
 from klineage.gate import cache, correctness
 from klineage.gate.capability import TRITON_REMEDY
+from klineage.gate.ceiling import floor_ms
 from klineage.gate.counts import RESOURCES, amount, compare, compiled_counts, total_bytes
 from klineage.gate.native import timed
 from klineage.gate.request import COUNT_SEED, fresh_seeds, kernel_job, workload_job
@@ -18,11 +19,12 @@ from klineage.kernel import Kernel
 
 
 @functools.lru_cache(maxsize=1)
-def _gpu() -> str | None:
+def _gpu() -> tuple[str, str] | None:
+    """Name and platform of this machine's GPU."""
     from klineage.platform import detect
 
     found = detect().gpu
-    return found.platform if found else None
+    return (found.name, found.platform) if found else None
 
 
 def measures(platform: str) -> bool:
@@ -30,7 +32,7 @@ def measures(platform: str) -> bool:
     from klineage.platform import satisfies
 
     here = _gpu()
-    return here is not None and satisfies(here, platform)
+    return here is not None and satisfies(here[1], platform)
 
 
 def _missing(session: Session, kind: str, stage: str) -> StageResult | None:
@@ -162,7 +164,12 @@ def _time(session: Session) -> StageResult:
         seed=fresh_seeds(policy)[0],
         workload=workload_job(request.workload, "triton"),
     )
-    return timed(answer, size)
+    floor = (
+        floor_ms((_gpu() or ("", ""))[0], request.workload.element["triton"], answer["cost"])
+        if "cost" in answer
+        else None
+    )
+    return timed(answer, size, floor)
 
 
 def _baseline_counts(session: Session, baseline: Kernel) -> dict[str, int] | StageResult:

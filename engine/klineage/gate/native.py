@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from klineage.gate.cache import folder
+from klineage.gate.ceiling import IMPOSSIBLE
 from klineage.gate.request import fresh_seeds, kernel_job, workload_job
 from klineage.gate.session import Session, failed
 from klineage.gate.verdict import Effect, Measurement, StageResult, Trust, Verdict
@@ -94,47 +95,45 @@ def _baseline(session: Session, kernel: Kernel | None) -> dict[str, Any] | Stage
     return {**job, "library": answer["library"]}
 
 
-def timed(answer: dict[str, Any], size: str) -> StageResult:
-    """A profile from an answer of a timing job."""
+def timed(answer: dict[str, Any], size: str, floor: float | None = None) -> StageResult:
+    """A profile from an answer of a timing job. ``floor`` is the least possible milliseconds, if known."""
     if answer["verdict"] == "noisy":
         summary = (
-            f"too noisy for a number: rounds differ by {answer['spread']:.2f}x "
-            f"after {answer['attempts']} attempts; "
+            f"too noisy for a number: rounds differ by {answer['spread']:.2f}x after {answer['attempts']} attempts; "
             "gate again on a quieter machine"
         )
-        return StageResult(
-            "profile",
-            Verdict.NOISY,
-            "noisy",
-            summary,
-            numbers={"spread": answer["spread"], "rounds": float(answer["rounds"])},
-        )
+        numbers = {"spread": answer["spread"], "rounds": float(answer["rounds"])}
+        return StageResult("profile", Verdict.NOISY, "noisy", summary, numbers=numbers)
     if answer["verdict"] != "pass":
         return failed("profile", answer)
-    ms, rounds, timer = answer["candidate_ms"], int(answer["rounds"]), answer["timer"]
-    if "ratio" not in answer:
-        measurement = Measurement(ms, timer, rounds, size)
-        return StageResult(
-            "profile", Verdict.PASS, "ok", f"{ms:.3g} ms at {size}, measured alone", measurement=measurement
+    measurement = _measurement(answer, size, floor)
+    ms = measurement.candidate_ms
+    if floor is not None and ms < IMPOSSIBLE * floor:
+        summary = (
+            f"{ms:.3g} ms at {size} is impossible: the least traffic and arithmetic alone take {floor:.3g} ms"
         )
-    measurement = Measurement(
-        ms,
-        timer,
-        rounds,
-        size,
-        answer["baseline_ms"],
-        answer["ratio"],
-        answer["low"],
-        answer["high"],
-        answer["noise"],
-    )
+        return StageResult("profile", Verdict.FAIL, "impossible", summary, measurement=measurement)
+    bound = f", floor {floor:.3g} ms" if floor is not None else ""
+    if measurement.ratio is None:
+        summary = f"{ms:.3g} ms at {size}, measured alone{bound}"
+        return StageResult("profile", Verdict.PASS, "ok", summary, measurement=measurement)
     effect = Effect(answer["effect"])
     summary = (
-        f"{effect.value} {answer['ratio']:.3g}x [{answer['low']:.3g}, {answer['high']:.3g}], "
-        f"noise {answer['noise']:.1%}: "
-        f"{ms:.3g} ms of {answer['baseline_ms']:.3g} ms at {size}"
+        f"{effect.value} {measurement.ratio:.3g}x [{measurement.low:.3g}, {measurement.high:.3g}], "
+        f"noise {measurement.noise:.1%}: {ms:.3g} ms of {measurement.baseline_ms:.3g} ms at {size}{bound}"
     )
     numbers = {"spread": answer["spread"], "attempts": float(answer["attempts"])}
     return StageResult(
         "profile", Verdict.PASS, "ok", summary, numbers=numbers, effect=effect, measurement=measurement
+    )
+
+
+def _measurement(answer: dict[str, Any], size: str, floor: float | None) -> Measurement:
+    return Measurement(
+        candidate_ms=answer["candidate_ms"],
+        timer=answer["timer"],
+        rounds=int(answer["rounds"]),
+        size=size,
+        floor_ms=floor,
+        **{name: answer.get(name) for name in ("baseline_ms", "ratio", "low", "high", "noise")},
     )

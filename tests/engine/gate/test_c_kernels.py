@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from klineage.gate import (
@@ -17,10 +19,11 @@ from klineage.gate import (
     report_to_json,
 )
 from klineage.kernel import Kernel
-from klineage.workload import Workload
+from klineage.workload import Workload, parse
 
 Gate = Callable[..., Report]
 MakeC = Callable[..., Kernel]
+QUICK = Policy(run_seconds=1.0, total_seconds=60.0, profile_seconds=0.05, most_profile_seconds=0.5)
 
 
 def stage(report: Report, name: str) -> StageResult:
@@ -263,3 +266,44 @@ def test_a_policy_has_a_name_of_its_own() -> None:
     assert Policy().name == "1"
     assert Policy(seeds=5).name.startswith("1+")
     assert Policy(seeds=5).name != Policy(seeds=6).name
+
+
+IN_PLACE_WORKLOAD = b'''"""total[n] += x"""
+ELEMENT = {"c": "fp32"}
+SIZES = {"small": {"n": 64}, "ragged": {"n": 13}}
+OUTPUTS = ("total",)
+MUTATES = ("total",)
+
+
+def tensors(element, n):
+    return {"x": (element, (n,)), "total": (element, (n,))}
+
+
+def inputs(rng, n):
+    return {"x": rng.normal(n), "total": rng.normal(n)}
+
+
+def reference(x, total):
+    return {"total": x + total}
+
+
+def cost(itemsize, n):
+    return {"bytes": 3 * itemsize * n, "operations": n}
+'''
+
+
+def add_in_place(body: str) -> Kernel:
+    source = f"#include <stdint.h>\nvoid add(const float *x, float *total, int64_t n) {{ {body} }}\n"
+    return Kernel("c", "kernel.c", "add", source.encode())
+
+
+@pytest.mark.triton  # a reference without xp is computed with torch
+def test_an_output_may_be_an_input_that_is_changed(judge: Gate) -> None:
+    pytest.importorskip("torch")
+    workload = parse(IN_PLACE_WORKLOAD, name="add", path=Path("add/workload.py"))
+    patient = replace(QUICK, workload_seconds=30.0)
+    good = add_in_place("for (int64_t i = 0; i < n; i++) total[i] += x[i];")
+    report = judge(good, workload, policy=patient)
+    assert report.verdict is Verdict.PASS, report.why
+    lazy = judge(add_in_place("total[0] += x[0];"), workload, policy=patient)
+    assert stage(lazy, "correctness").reason == "mismatch"

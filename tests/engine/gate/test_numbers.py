@@ -10,6 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
+from klineage.gate import Verdict
+from klineage.gate.ceiling import floor_ms
+from klineage.gate.native import timed
 from klineage.worker import buffers, timing
 from klineage.worker.compare import compare
 
@@ -186,3 +189,19 @@ def test_pairs_are_interleaved_and_bounded() -> None:
     )
     assert len(raw["candidate_ms"]) == len(raw["baseline_ms"]) == 8
     assert order[2:10] == list("bccb") + list("bttb")
+
+
+def test_a_floor_is_the_larger_of_traffic_and_arithmetic() -> None:
+    cost = {"bytes": 3 * 2 * 4096.0**2, "operations": 2 * 4096.0**3}
+    assert floor_ms("NVIDIA H200", "bf16", cost) == pytest.approx(0.202, abs=0.001)
+    assert floor_ms("NVIDIA H200", "fp32", cost) == pytest.approx(0.0235, abs=0.001)
+    assert floor_ms("a device nobody measured", "bf16", cost) is None
+
+
+ANSWER = {"verdict": "pass", "candidate_ms": 0.1, "timer": "cuda-event", "rounds": 50}
+
+
+def test_a_time_below_the_floor_is_impossible() -> None:
+    result = timed(ANSWER, "paper", floor=0.2)
+    assert (result.verdict, result.reason) == (Verdict.FAIL, "impossible")
+    assert timed({**ANSWER, "candidate_ms": 0.19}, "paper", floor=0.2).verdict is Verdict.PASS

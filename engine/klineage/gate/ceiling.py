@@ -1,0 +1,30 @@
+"""How fast a workload could possibly be: its least traffic and arithmetic at the device's ceilings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+IMPOSSIBLE = 0.9  # a time below this part of the floor is a mistake of the measurement, or of the kernel
+
+
+@dataclass(frozen=True)
+class Ceiling:
+    """Bytes a second (read and written), and operations a second by element type."""
+
+    bandwidth: float
+    operations: dict[str, float]
+
+
+# Measured, not quoted: device copy, and the product of two 8192 x 8192 bf16 matrices.
+_DEVICES = {"NVIDIA H200": Ceiling(4276e9, {"bf16": 680e12, "fp16": 680e12})}
+
+
+def floor_ms(device: str, element: str, cost: dict[str, float]) -> float | None:
+    """The least milliseconds of a run with this cost, or None where no ceiling is known."""
+    ceiling = _DEVICES.get(device)
+    if ceiling is None:
+        return None
+    seconds = cost["bytes"] / ceiling.bandwidth
+    if element in ceiling.operations:
+        seconds = max(seconds, cost["operations"] / ceiling.operations[element])
+    return seconds * 1e3
