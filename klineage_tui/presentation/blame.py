@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -15,21 +15,28 @@ if TYPE_CHECKING:
     from klineage.walk import Walk
 
 
-def writers(walk: Walk, steps: Sequence[Step], *, sealed: bool) -> tuple[Kernel, Sequence[Step | None]]:
+def writers(
+    walk: Walk, steps: Sequence[Step], *, sealed: bool, stop: Callable[[], bool]
+) -> tuple[Kernel, Sequence[Step | None]]:
     """The expert, and for each of its lines the step that wrote it. Reads git: call it off the screen.
 
     On a sealed lineage this is ``git blame``; on a walk that goes on, the step that first took the line
-    away or changed it, and None for what is still there.
+    away or changed it, and None for what is still there. ``stop`` is asked before each step: a long walk
+    takes seconds, and what was found until then is returned.
     """
     from klineage.lineage import line_ops
 
     if sealed:
         return walk.kernel_at(steps[-1].commit), [line.step for line in walk.workspace.blame(walk.id)]
-    kernels = [walk.kernel_at(step.commit) for step in steps]
-    ops = [line_ops(richer.source, simpler.source) for richer, simpler in pairwise(kernels)]
-    lines, _ = split_lines(kernels[0].text)
+    expert = walk.kernel_at(steps[0].commit)
+    ops: list[Sequence[Op]] = []
+    for richer, simpler in pairwise(steps):
+        if stop():
+            break
+        ops.append(line_ops(walk.kernel_at(richer.commit).source, walk.kernel_at(simpler.commit).source))
+    lines, _ = split_lines(expert.text)
     found = removed_by(ops, len(lines))
-    return kernels[0], [None if index is None else steps[index] for index in found]
+    return expert, [None if index is None else steps[index] for index in found]
 
 
 def removed_by(ops_of_steps: Sequence[Sequence[Op]], lines: int) -> list[int | None]:

@@ -123,7 +123,11 @@ class HistoryScreen(HistoryPanes):
     def _load_blame(self) -> None:
         self.await_blame()
         walk, steps, forward = self._walk, self._steps, self._shows_forward
-        self.job("blame", lambda: writers(walk, steps, sealed=forward), self._show_blame)
+
+        def stop() -> bool:
+            return self.code != "blame" or self._steps is not steps or not self.is_running
+
+        self.job("blame", lambda: writers(walk, steps, sealed=forward, stop=stop), self._show_blame)
 
     def _show_blame(self, found: tuple[Kernel, Sequence[Step | None]]) -> None:
         if self.code == "blame":

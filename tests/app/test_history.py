@@ -37,16 +37,18 @@ async def history(
 
 
 @asynccontextmanager
-async def opened(folder: Path, size: tuple[int, int] = (150, 44)) -> AsyncIterator[Pilot[int]]:
+async def opened(
+    folder: Path, size: tuple[int, int] = (150, 44), config: Config | None = None
+) -> AsyncIterator[Pilot[int]]:
     session = Session(folder / "session.json", places={str((folder / "ws").resolve()): "history"})
-    app = KlineageApp(folder / "ws", "gemm", Config(), load_themes(), session)
+    app = KlineageApp(folder / "ws", "gemm", config or Config(), load_themes(), session)
     async with app.run_test(size=size) as pilot:
         await settle(pilot)
         yield pilot
 
 
 async def settle(pilot: Pilot[int]) -> None:
-    for _ in range(4):
+    for _ in range(3):
         await pilot.pause()
         await pilot.app.workers.wait_for_complete()
     await pilot.pause()
@@ -248,6 +250,15 @@ async def test_a_lineage_sealed_before_the_walk_went_on_is_one_key_away(tmp_path
         assert any("K4 expert" in row for row in shown(pilot, "#graph"))
         await press(pilot, "f")
         assert any("5 here" in row for row in shown(pilot, "#graph"))
+
+
+async def test_the_keys_of_vim_step_too(tmp_path: Path) -> None:
+    a_lineage.make(tmp_path / "ws").close()
+    async with opened(tmp_path, config=Config(keys="vim")) as pilot:
+        await press(pilot, "k")
+        assert "K2 → K3" in heading(pilot)
+        await press(pilot, "j")
+        assert "K3 → K4" in heading(pilot)
 
 
 async def test_undo_and_redo_from_history(tmp_path: Path) -> None:
