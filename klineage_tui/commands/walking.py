@@ -168,12 +168,13 @@ def _chosen(walk: Walk, arguments: argparse.Namespace) -> Candidate:
         from klineage.walk.reading import read_bytes
 
         return walk.edited(read_bytes(arguments.file))
-    candidates: tuple[Candidate, ...] = walk.candidates()
-    if not 1 <= arguments.number <= len(candidates):
+    candidates = walk.candidates()
+    number: int = arguments.number
+    if not 1 <= number <= len(candidates):
         raise KlineageError(
-            f"{walk.id} has {len(candidates)} proposals, not a number {arguments.number}; klineage propose {walk.id} lists them"
+            f"{walk.id} has {len(candidates)} proposals, not a number {number}; klineage propose {walk.id} lists them"
         )
-    return candidates[arguments.number - 1]
+    return candidates[number - 1]
 
 
 def undo_command(parser: argparse.ArgumentParser) -> Run:

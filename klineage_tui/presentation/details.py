@@ -40,9 +40,10 @@ def reason_lines(step: Step, cells: int) -> list[Line]:
     lines = [*_field("decision", _decision(step), cells), *_field("why", step.why, cells)]
     lines += _gate(step, cells)
     facts = _field("action", step.action, cells) + _field("locus", step.locus, cells)
-    for feature in step.removes:
-        if (feature.locus, feature.name) != (step.locus, step.action):
-            facts += _field("removes", str(feature), cells)
+    for label, features in (("removes", step.removes), ("adds", step.adds)):
+        for feature in features:
+            if (feature.locus, feature.name) != (step.locus, step.action):
+                facts += _field(label, str(feature), cells)
     facts += _field("settings", ", ".join(f"{name}={value}" for name, value in step.settings.items()), cells)
     facts += _field("proposer", step.proposer, cells)
     facts += _field("forward", _FORWARD.get(step.forward, step.forward), cells)

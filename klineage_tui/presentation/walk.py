@@ -22,8 +22,8 @@ def step_name(step: Step) -> str:
 
 
 def mechanism(step: Step) -> str:
-    """What a step took away, in a word or two."""
-    names = list(dict.fromkeys(feature.name for feature in step.removes))
+    """What a step took away, or added on a sealed lineage, in a word or two."""
+    names = list(dict.fromkeys(feature.name for feature in step.adds or step.removes))
     return sanitize(", ".join(names) or step.action or step.subject)
 
 
@@ -108,7 +108,7 @@ def heading(state: WalkState) -> tuple[str, str]:
     """The first row of the app: what is walked, and how far."""
     steps = len(state.steps) - 1
     left = sanitize(state.meta.title)
-    taken = f"{steps} step{'' if steps == 1 else 's'} from the expert"
+    taken = f"{steps} step{'' if steps == 1 else 's'}" if steps else "at the expert"
     parts = [taken, total_effect(state.steps), "sealed" if state.sealed else ""]
     return left, "  ".join(part for part in parts if part)
 

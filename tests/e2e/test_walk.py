@@ -49,7 +49,9 @@ def test_every_expert_walks_to_a_sealed_lineage(
     wanted = "measured-cpu" if lineage.endswith("-c") else "interpreted"
     assert {step["trust"] for step in accepted} <= {wanted, "measured-gpu"}
 
-    check_trailers(workspace, f"walk/{lineage}", len(accepted))
+    check_trailers(workspace, f"walk/{lineage}", len(accepted), TRAILERS)
+    forward = (TRAILERS - {"Lineage-Removes"}) | {"Lineage-Adds", "Lineage-Forward", "Lineage-Reverses"}
+    check_trailers(workspace, f"lineage/{lineage}", len(accepted), forward)
     expert = Path(__file__).parents[2] / "experts" / lineage.rpartition("-")[0] / lineage.rpartition("-")[2]
     filename = "kernel.c" if lineage.endswith("-c") else "kernel.py"
     last = subprocess.run(
@@ -59,7 +61,7 @@ def test_every_expert_walks_to_a_sealed_lineage(
     assert klineage("blame", lineage, "-w", workspace).stdout.count("\n") == last.count(b"\n")
 
 
-def check_trailers(workspace: Path, branch: str, steps: int) -> None:
+def check_trailers(workspace: Path, branch: str, steps: int, wanted: set[str]) -> None:
     commits = git(workspace, "rev-list", "--reverse", branch).split()
     assert len(commits) == steps + 1
     for number, commit in enumerate(commits):
@@ -75,7 +77,7 @@ def check_trailers(workspace: Path, branch: str, steps: int) -> None:
         values = dict(line.partition(": ")[::2] for line in parsed.splitlines())
         assert values["Lineage-Step"] == str(number)
         if number:
-            assert keys >= TRAILERS, TRAILERS - keys
+            assert keys >= wanted, wanted - keys
 
 
 def test_a_bundle_carries_a_lineage(

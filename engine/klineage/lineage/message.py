@@ -81,6 +81,7 @@ def clean(record: StepRecord) -> StepRecord:
         subject=one_line(record.subject) or UNTITLED,
         body=paragraphs(record.body),
         removes=tuple(_clean_feature(feature) for feature in record.removes),
+        adds=tuple(_clean_feature(feature) for feature in record.adds),
         settings=_clean_settings(record.settings),
         who=one_line(record.who.replace(";", ",")),
         effect="" if effect == "none" else effect,
@@ -127,6 +128,7 @@ def _trailers(stamp: Stamp, record: StepRecord) -> list[tuple[str, str]]:
         ("Action", record.action),
         ("Locus", record.locus),
         *(("Removes", str(feature)) for feature in record.removes),
+        *(("Adds", str(feature)) for feature in record.adds),
         *(("Settings", f"{key}={value}") for key, value in record.settings.items()),
         ("Proposer", record.proposer),
         ("Decision", decision),
@@ -166,12 +168,12 @@ def parse_step(commit: str, parent: str, author: str, seconds: int, message: str
     if not found or not block.startswith(_PREFIX):
         raise MessageError("it has no Lineage trailers")
     values: dict[str, str] = {}
-    removes: list[Feature] = []
+    features: dict[str, list[Feature]] = {"Lineage-Removes": [], "Lineage-Adds": []}
     settings: dict[str, str] = {}
     for line in block.split("\n"):
         key, _, value = line.partition(": ")
-        if key == "Lineage-Removes":
-            removes.append(_feature(value))
+        if key in features:
+            features[key].append(_feature(key, value))
         elif key == "Lineage-Settings":
             name, _, setting = value.partition("=")
             settings[name] = setting
@@ -184,14 +186,15 @@ def parse_step(commit: str, parent: str, author: str, seconds: int, message: str
     subject, _, body = text.partition("\n\n")
     if "\\" in text:
         subject, body = _unescape(subject), "\n".join(_unescape(line) for line in body.split("\n"))
-    return _step(commit, parent, author, seconds, subject, body, values, tuple(removes), settings)
+    removes, adds = (tuple(found) for found in features.values())
+    return _step(commit, parent, author, seconds, subject, body, values, removes, adds, settings)
 
 
-def _feature(value: str) -> Feature:
+def _feature(key: str, value: str) -> Feature:
     try:
         return Feature.parse(value)
     except ValueError as error:
-        raise MessageError(f"Lineage-Removes is {error}") from error
+        raise MessageError(f"{key} is {error}") from error
 
 
 def _step(
@@ -203,6 +206,7 @@ def _step(
     body: str,
     values: dict[str, str],
     removes: tuple[Feature, ...],
+    adds: tuple[Feature, ...],
     settings: dict[str, str],
 ) -> Step:
     get = values.get
@@ -229,5 +233,5 @@ def _step(
         why, get("Lineage-Gate", ""), get("Lineage-Compile", ""), get("Lineage-Correctness", ""), profile,
         get("Lineage-Trust", ""), get("Lineage-Platform", ""), get("Lineage-Kernel", ""),
         "" if effect == "none" else effect, ratio_value, when,
-        get("Lineage-Forward", ""), lineage_id, get("Lineage-Reverses", ""), get("Lineage-Walk", ""),
+        get("Lineage-Forward", ""), lineage_id, get("Lineage-Reverses", ""), get("Lineage-Walk", ""), adds,
     )  # fmt: skip

@@ -143,6 +143,7 @@ class Step:
     id: str = ""
     reverses: str = ""  # sealed steps: the backward commit that this one turns round
     walk: str = ""  # sealed steps: the head of the walk when it was sealed
+    adds: tuple[Feature, ...] = ()  # forward steps: what ``removes`` is on backward ones
 
 
 @dataclass(frozen=True)
@@ -168,6 +169,7 @@ class StepRecord:
     kernel: str = ""
     effect: str = ""
     ratio: float | None = None
+    adds: tuple[Feature, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -76,11 +76,11 @@ def _transition(sealing: _Sealing, number: int, simpler: Step, richer: Step) -> 
     if report.verdict is not Verdict.PASS:
         raise KlineageError(f"cannot seal {walk.id}: {what} does not pass the gate: {report.why}")
     record = StepRecord(
-        subject=forward_title(simpler.subject),
+        subject=_title(simpler),
         body=simpler.body,
         action=simpler.action,
         locus=simpler.locus,
-        removes=simpler.removes,
+        adds=simpler.removes,
         settings=simpler.settings,
         proposer=simpler.proposer,
         who=simpler.who,
@@ -118,8 +118,8 @@ def _how(sealing: _Sealing, step: Step, before: Kernel, after: Kernel) -> str:
     return "derived" if matches else "replayed"
 
 
-def forward_title(backward: str) -> str:
-    """``Remove software pipelining`` becomes ``Add software pipelining``; others are quoted as undone."""
-    if backward.startswith("Remove "):
-        return "Add " + backward.removeprefix("Remove ")
-    return f"Undo: {backward}"
+def _title(step: Step) -> str:
+    """The imperative of the forward step: the rule's own, else that of a person's step turned round."""
+    from klineage.proposer import rules
+
+    return rules.forward_title(step.proposer) or f"Bring back: {step.subject}"

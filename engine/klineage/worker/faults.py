@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 
-class KernelFault(Exception):  # noqa: N818 - a fault of the kernel, not an error of ours
+class KernelFault(Exception):
     """The kernel is at fault. ``reason`` is a machine-readable code, the message one sentence."""
 
     verdict = "fail"

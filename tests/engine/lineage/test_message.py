@@ -36,6 +36,7 @@ RECORDS = st.builds(
     StepRecord,
     **dict.fromkeys((f.name for f in fields(StepRecord) if f.type == "str"), TEXT),
     removes=FEATURES,
+    adds=FEATURES,
     settings=st.dictionaries(TEXT, TEXT, max_size=3),
     ratio=RATIOS,
 )

@@ -13,7 +13,7 @@ from klineage.proposer.rules.rule import NotApplicable, Rewrite, Rule, Site
 from klineage.proposer.rules.triton import TRITON_RULES
 from klineage.surface.tree import apply_edits, function_locus, parse, parse_kernel
 
-__all__ = ["RULES", "NotApplicable", "Rule", "derive", "features", "propose"]
+__all__ = ["RULES", "NotApplicable", "Rule", "derive", "features", "forward_title", "propose"]
 
 RULES: dict[Surface, tuple[Rule, ...]] = {"triton": TRITON_RULES, "c": C_RULES}
 
@@ -62,6 +62,13 @@ def derive(action: str, simpler: Kernel, locus: str, settings: dict[str, str]) -
             continue
         return restore_comments(parse(simpler.surface, simpler.filename, source), settings)
     raise NotApplicable(reason)
+
+
+def forward_title(proposer: str) -> str | None:
+    """How the forward step of a rule is called (``rules:unroll`` or ``unroll``); None for any other proposer."""
+    name = proposer.removeprefix("rules:")
+    found = (rule.adds for rules in RULES.values() for rule in rules if rule.name == name)
+    return next(found, None)
 
 
 def after(kernel: Kernel, candidate: Candidate) -> Kernel:

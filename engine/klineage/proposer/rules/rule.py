@@ -46,6 +46,7 @@ class Rewrite:
 class Rule:
     """A mechanism of one surface.
 
+    title:  what the backward step does, in the imperative; adds: the same of the forward step.
     detect: every site in a kernel, whether or not it can be removed just now.
     remove: the edits that take one site's mechanism out. Raises NotApplicable.
     apply:  the forward edits, from a kernel without the mechanism. Raises NotApplicable.
@@ -57,6 +58,7 @@ class Rule:
     action: str
     surface: Surface
     title: str
+    adds: str
     rationale: str
     preconditions: tuple[str, ...]
     detect: Callable[[Kernel], tuple[Site, ...]]

@@ -180,6 +180,7 @@ ALIGNMENT = Rule(
     action="alignment",
     surface="c",
     title="Drop alignment promises",
+    adds="Promise alignment",
     rationale="The compiler is told how pointers and arrays are aligned, so that it may use aligned "
     "accesses; without that it must assume the least.",
     preconditions=(

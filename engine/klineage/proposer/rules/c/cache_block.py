@@ -49,7 +49,7 @@ def detect(kernel: Kernel) -> tuple[Site, ...]:
         if blocks:
             settings = {b.variable: b.spelled for b in blocks}
             for name, node in dead_macros(unit, [_whole(unit, blocks[0])]).items():
-                settings[f"define {name}"] = macro_text(unit, node)
+                settings[f"define.{name}"] = macro_text(unit, node)
             feature = Feature(function.locus, "cache_block")
             sites.append(Site(function.locus, (feature,), settings))
     return tuple(sites)
@@ -133,8 +133,8 @@ def apply(kernel: Kernel, locus: str, settings: Mapping[str, str]) -> tuple[Edit
     """Block every sweep that the settings name: over rows or columns by its loop, over a sum by its calls."""
     unit = parse_kernel(kernel)
     function = unit.function_at(locus)
-    macros = {n.removeprefix("define "): v for n, v in settings.items() if n.startswith("define ")}
-    blocks = [(n, _parsed(v)) for n, v in settings.items() if not n.startswith("define ")]
+    macros = {n.removeprefix("define."): v for n, v in settings.items() if n.startswith("define.")}
+    blocks = [(n, _parsed(v)) for n, v in settings.items() if not n.startswith("define.")]
     nest = (
         next((n for n in function.body.named_children if n.type == "for_statement"), None)
         if function
@@ -217,6 +217,7 @@ CACHE_BLOCK = Rule(
     action="cache_block",
     surface="c",
     title="Sweep the whole problem instead of blocks",
+    adds="Block for the caches",
     rationale="Loops over blocks keep a part of each operand in a cache while everything that needs it is computed; "
     "one sweep reads each operand again from memory for every row or column.",
     preconditions=(

@@ -53,6 +53,7 @@ THREADS = Rule(
     action="thread_parallel",
     surface="c",
     title="Run on one thread",
+    adds="Run on several threads",
     rationale="Iterations of a loop are dealt out to threads; without the pragma one thread runs them all.",
     preconditions=(
         "Pipeline: iterations of the loop are independent, or what they share is reduced or protected.",
@@ -69,6 +70,7 @@ UNROLL = Rule(
     action="unroll",
     surface="c",
     title="Drop the unrolling pragmas",
+    adds="Unroll the inner loops",
     rationale="Unrolled loops keep arrays of accumulators in registers and save the loop's own "
     "instructions; without the pragmas the compiler decides.",
     preconditions=(

@@ -38,7 +38,7 @@ def detect(kernel: Kernel) -> tuple[Site, ...]:
         place = innermost(unit, statement)
         settings[place] = "; ".join(filter(None, (settings.get(place), unit.text(call))))
     for name, node in dead_macros(unit, [deleted(unit, s) for s, _ in found]).items():
-        settings[f"define {name}"] = macro_text(unit, node)
+        settings[f"define.{name}"] = macro_text(unit, node)
     locus = home(unit)
     return (Site(locus, (Feature(locus, "prefetch"),), settings),)
 
@@ -65,10 +65,10 @@ def remove(kernel: Kernel, site: Site) -> Rewrite:
 def apply(kernel: Kernel, locus: str, settings: Mapping[str, str]) -> tuple[Edit, ...]:
     """The requests at the top of each loop that the settings name."""
     unit = parse_kernel(kernel)
-    macros = {n.removeprefix("define "): v for n, v in settings.items() if n.startswith("define ")}
+    macros = {n.removeprefix("define."): v for n, v in settings.items() if n.startswith("define.")}
     edits = macros_added(unit, macros)
     for place, statements in settings.items():
-        if place.startswith("define "):
+        if place.startswith("define."):
             continue
         node = node_at(unit, place)
         at = body_start(unit, node)
@@ -84,6 +84,7 @@ PREFETCH = Rule(
     action="prefetch",
     surface="c",
     title="Drop software prefetch",
+    adds="Prefetch ahead of use",
     rationale="Cache lines are asked for some iterations before they are read; without that only the "
     "hardware's own prefetchers look ahead.",
     preconditions=(

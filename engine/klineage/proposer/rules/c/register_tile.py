@@ -109,6 +109,7 @@ REGISTER_TILE = Rule(
     action="register_tiling",
     surface="c",
     title="Keep one accumulator instead of a tile",
+    adds="Keep a tile of accumulators in registers",
     rationale="A tile of accumulators uses every loaded value several times and hides the latency of the "
     "multiply-add; with one, every product loads both its factors and waits for the sum before it.",
     preconditions=(

@@ -81,6 +81,7 @@ RESTRICT = Rule(
     action="restrict",
     surface="c",
     title="Drop the promise that pointers do not overlap",
+    adds="Promise that pointers do not overlap",
     rationale="restrict lets the compiler keep what it loaded in registers across stores, and vectorise "
     "without checks; without it every store may have changed every input.",
     preconditions=(

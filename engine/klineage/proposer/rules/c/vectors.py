@@ -50,8 +50,9 @@ def detect(kernel: Kernel) -> tuple[Site, ...]:
     if vector is None or not any(f.exported for f in unit.functions):
         return ()
     settings = {"vector": vector.name, "attributes": vector.attribute_text, "width": vector.width}
-    for condition, macros in vector.branches:
-        settings |= {f"{name} if {condition}" if condition else name: value for name, value in macros.items()}
+    for number, (condition, macros) in enumerate(vector.branches, start=1):
+        values = "; ".join(f"{name}={value}" for name, value in macros.items())
+        settings[f"branch.{number}"] = f"{condition} ? {values}"
     locus = home(unit)
     return (Site(locus, (Feature(locus, "simd"),), settings),)
 
@@ -155,13 +156,9 @@ def apply(kernel: Kernel, locus: str, settings: Mapping[str, str]) -> tuple[Edit
         raise NotApplicable(f"no element type {name!r} with a width {width!r} to make a vector of")
     at = declared[0].end_byte
     edits = [Edit(at, at, f" __attribute__(({attributes}))".encode())]
-    if width in settings:
-        return (*edits, macro_edit(unit, known[width], settings[width]))
-    chain: dict[str, dict[str, str]] = {}
-    for key, value in settings.items():
-        macro, found, condition = key.partition(" if ")
-        if found:
-            chain.setdefault(condition, {})[macro] = value
+    chain = dict(_branch(value) for key, value in settings.items() if key.startswith("branch."))
+    if list(chain) == [""]:
+        return (*edits, macro_edit(unit, known[width], chain[""][width]))
     macros = list(next(iter(chain.values()), {}))
     if not macros or any(m not in known for m in macros):
         raise NotApplicable("the macros that depend on the vector's width are not all defined here")
@@ -170,6 +167,13 @@ def apply(kernel: Kernel, locus: str, settings: Mapping[str, str]) -> tuple[Edit
     edits += [Edit(n.start_byte, unit.line_end(n.start_byte)) for n in nodes[1:]]
     text = _chain_text(chain, newline)
     return (*edits, Edit(nodes[0].start_byte, unit.line_end(nodes[0].start_byte), text))
+
+
+def _branch(text: str) -> tuple[str, dict[str, str]]:
+    """(condition, macros) of a setting such as ``defined(X) ? A=1; B=2``."""
+    condition, _, values = text.rpartition(" ? ")
+    pairs = [value.partition("=") for value in values.split("; ")]
+    return condition.strip(), {name: value for name, _, value in pairs}
 
 
 def _chain_text(chain: Mapping[str, Mapping[str, str]], newline: bytes) -> bytes:
@@ -186,6 +190,7 @@ VECTORS = Rule(
     action="simd",
     surface="c",
     title="Compute one lane at a time",
+    adds="Compute with vectors",
     rationale="A vector type computes all lanes of a register in one instruction; with one lane it is the "
     "element type, and the loops over vectors become loops over elements.",
     preconditions=(

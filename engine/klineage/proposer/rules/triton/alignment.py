@@ -23,35 +23,39 @@ from klineage.proposer.rules.triton.code import (
 from klineage.surface.tree import Edit, Function, Unit, parse_kernel, walk
 
 HINTS = ("multiple_of", "max_contiguous", "max_constancy")
-AGAIN = "again: "  # the hint is an assignment of its own: x = tl.multiple_of(x, 16)
+OF = " of "
 
 
 def detect(kernel: Kernel) -> tuple[Site, ...]:
     unit = parse_kernel(kernel)
     sites = []
     for function in jit_functions(unit):
-        settings = {f"{name}.{i}": text for name, i, text in _hints(unit, function)}
+        settings = _hints(unit, function)
         if settings:
             sites.append(Site(function.locus, (Feature(function.locus, "alignment"),), settings))
     return tuple(sites)
 
 
-def _hints(unit: Unit, function: Function) -> list[tuple[str, int, str]]:
-    """(hinted name, number, hint), e.g. ``("offs_m", 1, "max_contiguous(multiple_of(_, 16), 16)")``."""
-    found: list[tuple[str, int, str]] = []
+def _hints(unit: Unit, function: Function) -> dict[str, str]:
+    """The hints by how they stand: ``again.1`` (``x = hint(x)``), ``value.1`` (``x = hint(...)``),
+    ``inside.1`` (within an expression): ``max_contiguous(multiple_of(_, 16), 16) of x``; and ``assume.1``.
+    """
+    found: dict[str, str] = {}
     for call in _outermost(unit, function):
-        inner = _hinted(unit, call)
+        inner, pair = _hinted(unit, call), sides(enclosing_statement(call))
         if inner is None:
             continue
-        pair = sides(enclosing_statement(call))
-        name = unit.text(pair[0]) if pair is not None and pair[1] == call else f"({unit.text(inner)})"
-        own = pair is not None and pair[1] == call and unit.text(pair[0]) == unit.text(inner)
-        number = 1 + sum(1 for n, _, _ in found if n == name)
-        found.append((name, number, (AGAIN if own else "") + _shape(unit, call)))
+        kind, target = "inside", unit.text(inner)
+        if pair is not None and pair[1] == call:
+            kind, target = ("again" if unit.text(pair[0]) == target else "value"), unit.text(pair[0])
+        found[_numbered(found, kind)] = f"{_shape(unit, call)}{OF}{target}"
     for call in tl_calls(unit, function.body, "assume"):
-        number = 1 + sum(1 for n, _, _ in found if n == "assume")
-        found.append(("assume", number, unit.text(positional(unit, call)[0])))
+        found[_numbered(found, "assume")] = unit.text(positional(unit, call)[0])
     return found
+
+
+def _numbered(found: Mapping[str, str], kind: str) -> str:
+    return f"{kind}.{1 + sum(key.startswith(f'{kind}.') for key in found)}"
 
 
 def _outermost(unit: Unit, function: Function) -> list[Node]:
@@ -103,38 +107,36 @@ def apply(kernel: Kernel, locus: str, settings: Mapping[str, str]) -> tuple[Edit
     if function is None:
         raise NotApplicable("no such function")
     first = statements(function.body)[0]
-    assumed = [
-        _line(unit, first, f"tl.assume({hint})") for key, hint in settings.items() if _name(key) == "assume"
-    ]
-    again = {key: hint for key, hint in settings.items() if hint.startswith(AGAIN)}
-    edits = [Edit(first.start_byte, first.start_byte, b"".join(assumed))] if assumed else []
-    edits += _hinted_again(unit, function, again)
-    for key, hint in settings.items():
-        if _name(key) == "assume" or key in again:
-            continue
-        value = _value(unit, function, _name(key))
+    hints = {kind: _of_kind(settings, kind) for kind in ("assume", "again", "value", "inside")}
+    assumed = b"".join(_line(unit, first, f"tl.assume({text})") for text in hints["assume"])
+    edits = [Edit(first.start_byte, first.start_byte, assumed)] if assumed else []
+    edits += _hinted_again(unit, function, [_parts(text) for text in hints["again"]])
+    wrapped = [(_assigned(unit, function, name), hint) for hint, name in map(_parts, hints["value"])]
+    wrapped += [(_expression(unit, function, text), hint) for hint, text in map(_parts, hints["inside"])]
+    for node, hint in wrapped:
         before, after = _spell(hint, "\0").encode().split(b"\0")
-        edits += [
-            Edit(value.start_byte, value.start_byte, before),
-            Edit(value.end_byte, value.end_byte, after),
-        ]
+        edits += [Edit(node.start_byte, node.start_byte, before), Edit(node.end_byte, node.end_byte, after)]
     return tuple(edits)
 
 
-def _name(key: str) -> str:
-    """The hinted name in a setting's key ``name.number``."""
-    return key.rpartition(".")[0]
+def _of_kind(settings: Mapping[str, str], kind: str) -> list[str]:
+    return [value for key, value in settings.items() if key.startswith(f"{kind}.")]
 
 
-def _hinted_again(unit: Unit, function: Function, again: Mapping[str, str]) -> list[Edit]:
+def _parts(text: str) -> tuple[str, str]:
+    """(hint, what it is given to)."""
+    hint, _, target = text.partition(OF)
+    return hint, target
+
+
+def _hinted_again(unit: Unit, function: Function, again: list[tuple[str, str]]) -> list[Edit]:
     """The assignments ``x = hint(x)``; those of one block stay together after the last definition there."""
     blocks: dict[int, list[str]] = {}
     last: dict[int, Node] = {}
-    for key, hint in again.items():
-        name = _name(key)
+    for hint, name in again:
         definition = _definition(unit, function, name)
         block = definition.parent.id if definition is not None and definition.parent is not None else 0
-        blocks.setdefault(block, []).append(f"{name} = {_spell(hint.removeprefix(AGAIN), name)}")
+        blocks.setdefault(block, []).append(f"{name} = {_spell(hint, name)}")
         if definition is not None and (block not in last or definition.end_byte > last[block].end_byte):
             last[block] = definition
         elif definition is None and name not in parameters(unit, function):
@@ -159,22 +161,21 @@ def _definition(unit: Unit, function: Function, name: str) -> Node | None:
     return None
 
 
-def _value(unit: Unit, function: Function, name: str) -> Node:
-    """What ``name`` is assigned, or the first expression that reads as ``(text)`` says."""
-    if not name.startswith("("):
-        definition = _definition(unit, function, name)
-        pair = sides(definition) if definition is not None else None
-        if pair is None:
-            raise NotApplicable(f"{name!r} is not assigned in the function, so it cannot be hinted")
-        return pair[1]
+def _assigned(unit: Unit, function: Function, name: str) -> Node:
+    definition = _definition(unit, function, name)
+    pair = sides(definition) if definition is not None else None
+    if pair is None:
+        raise NotApplicable(f"{name!r} is not assigned in the function, so it cannot be hinted")
+    return pair[1]
+
+
+def _expression(unit: Unit, function: Function, text: str) -> Node:
+    """The first expression that reads as ``text``."""
     for node in walk(function.body):
-        if (
-            node.is_named
-            and node.type not in ("block", "expression_statement")
-            and unit.text(node) == name[1:-1]
-        ):
+        statement = node.type in ("block", "expression_statement")
+        if node.is_named and not statement and " ".join(unit.text(node).split()) == " ".join(text.split()):
             return node
-    raise NotApplicable(f"nothing reads {name} any more, so it cannot be hinted")
+    raise NotApplicable(f"nothing reads {text!r} any more, so it cannot be hinted")
 
 
 def _spell(hint: str, inner: str) -> str:
@@ -193,6 +194,7 @@ ALIGNMENT = Rule(
     action="alignment",
     surface="triton",
     title="Drop alignment and contiguity hints",
+    adds="Add alignment and contiguity hints",
     rationale="multiple_of, max_contiguous and assume promise the compiler what it cannot prove, so that "
     "it may use wide accesses; without them it must believe the worst.",
     preconditions=(

@@ -108,6 +108,7 @@ AUTOTUNE = Rule(
     action="autotune",
     surface="triton",
     title="Pin one configuration instead of autotuning",
+    adds="Autotune over several configurations",
     rationale="The kernel is tuned at run time over several configurations; the pinned one becomes plain "
     "constants of the launch.",
     preconditions=(

@@ -142,6 +142,7 @@ BASE_TWO = Rule(
     action="math_approx",
     surface="triton",
     title="Use exp instead of exp2 with a folded factor",
+    adds="Use exp2 with the factor folded in",
     rationale="The hardware's exponential is in base two; folding log2(e) into a factor that is multiplied "
     "anyway saves one multiplication an element.",
     preconditions=(

@@ -94,6 +94,7 @@ CACHE_HINTS = Rule(
     action="cache_policy",
     surface="triton",
     title="Drop cache and eviction hints",
+    adds="Add cache and eviction hints",
     rationale="Eviction policies and cache modifiers tell the caches what will be used again; without them "
     "every access is treated alike.",
     preconditions=(

@@ -163,6 +163,7 @@ DOT = Rule(
     action="mma",
     surface="triton",
     title="Multiply and add without tensor cores",
+    adds="Multiply on tensor cores",
     rationale="tl.dot runs on the matrix unit; the same product written as a broadcast multiplication and "
     "a sum runs on the ordinary multiply-add units.",
     preconditions=(

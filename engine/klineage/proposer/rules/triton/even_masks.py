@@ -197,6 +197,7 @@ EVEN_MASKS = Rule(
     action="mask_specialize",
     surface="triton",
     title="Always mask, even when the tile is full",
+    adds="Skip the mask where the tile is full",
     rationale="A constant says that the tiles divide the extent, so that the loads need no mask; without "
     "it every load is masked.",
     preconditions=(

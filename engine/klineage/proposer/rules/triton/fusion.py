@@ -296,6 +296,7 @@ FUSION = Rule(
     action="fusion",
     surface="triton",
     title="Split the fused kernel at its intermediate",
+    adds="Fuse the two kernels",
     rationale="The intermediate is used while it is still in registers; as two kernels it is stored by one "
     "and loaded again by the other.",
     preconditions=(

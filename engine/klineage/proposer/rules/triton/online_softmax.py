@@ -309,6 +309,7 @@ ONLINE_SOFTMAX = Rule(
     action="online_algorithm",
     surface="triton",
     title="Find the maximum in a pass of its own",
+    adds="Find the maximum online, in one pass",
     rationale="A running maximum with rescaled sums reads every block once; finding the maximum first "
     "needs no rescaling and reads everything twice.",
     preconditions=(

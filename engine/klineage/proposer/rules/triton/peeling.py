@@ -174,6 +174,7 @@ PEELING = Rule(
     action="mask_specialize",
     surface="triton",
     title="Mask every block instead of only the last",
+    adds="Mask only the last block",
     rationale="Whole blocks run in a loop without masks and only the partial last block pays for them; in "
     "one loop every block does.",
     preconditions=(

@@ -100,6 +100,7 @@ PIPELINING = Rule(
     action="pipeline",
     surface="triton",
     title="Remove software pipelining",
+    adds="Pipeline the loop in software",
     rationale="num_stages keeps the loads of later iterations in flight while the current one computes; "
     "with one stage every iteration waits for its own loads.",
     preconditions=(

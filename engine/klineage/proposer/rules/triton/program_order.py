@@ -327,6 +327,7 @@ PROGRAM_ORDER = Rule(
     action="l2_raster",
     surface="triton",
     title="Use row-major program order",
+    adds="Group the program order for L2",
     rationale="Programs that run at the same time are grouped into squares of blocks, so that they share "
     "rows and columns in L2; row-major order streams every column block again for each row.",
     preconditions=(

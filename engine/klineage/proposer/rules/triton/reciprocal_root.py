@@ -81,6 +81,7 @@ RECIPROCAL_ROOT = Rule(
     action="math_approx",
     surface="triton",
     title="Divide by the square root instead of rsqrt",
+    adds="Multiply by rsqrt",
     rationale="rsqrt is one approximate instruction; a square root and a division are two longer sequences.",
     preconditions=(
         "Data types: fp32, and a result within two units in the last place is good enough.",

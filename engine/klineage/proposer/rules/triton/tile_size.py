@@ -177,6 +177,7 @@ TILE_SIZE = Rule(
     action="tiling",
     surface="triton",
     title="Shrink the tiles",
+    adds="Enlarge the tiles",
     rationale="Large tiles reuse each loaded element many times; small ones load the same data again for "
     "every neighbour.",
     preconditions=(

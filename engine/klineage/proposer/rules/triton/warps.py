@@ -53,6 +53,7 @@ WARPS = Rule(
     action="warps",
     surface="triton",
     title="Use the default number of warps",
+    adds="Choose the number of warps",
     rationale="The number of warps was chosen for the tile: more of them share its registers and hide each "
     "other's latency.",
     preconditions=(
