@@ -30,7 +30,7 @@ def expert_request(path: Path) -> GateRequest:
     kernel = Kernel(surface, path.name, entry, source, flags=flags_of(surface, source))
     configs = autotune_configs(kernel)
     kernel = replace(kernel, config=configs[0] if configs else ())
-    return GateRequest(kernel, workload, "nvidia-sm90" if surface == "triton" else "cpu", baseline=kernel)
+    return GateRequest(kernel, workload, "nvidia-sm90" if surface == "triton" else "cpu-native", baseline=kernel)
 
 
 def timed(request: GateRequest, executor: LocalExecutor) -> tuple[float, Report]:

@@ -74,22 +74,24 @@ class Parent:
         self._jobs += 1
         number = self._jobs
         self._send({**job, "id": number})
-        while True:
-            try:
+        try:
+            while True:
                 message = self._next(deadline, cancel)
-            except Cancelled:
-                self._send({"cancel": number})
-                self._drain(number)
-                raise
-            if message is None:
-                raise Died("gave no answer in time")
-            if message.get("id") != number:
-                continue
-            if "progress" in message and on_progress:
-                on_progress(message["progress"])
-            if "result" in message:
-                result: dict[str, Any] = message["result"]
-                return result
+                if message is None:
+                    raise Died("gave no answer in time")
+                if message.get("id") != number:
+                    continue
+                if "progress" in message and on_progress:
+                    on_progress(message["progress"])
+                if "result" in message:
+                    result: dict[str, Any] = message["result"]
+                    return result
+        except Died:
+            raise
+        except BaseException:  # cancelled, interrupted, or what the caller's own callback raised
+            self._send({"cancel": number})
+            self._drain(number)
+            raise
 
     def _drain(self, number: int) -> None:
         """After a cancel: the parent answers as soon as its children are gone."""

@@ -52,7 +52,15 @@ def _compile_dims(session: Session) -> dict[str, int]:
 
 def compile_kernel(session: Session) -> StageResult:
     """Compile for the platform at the paper's dimensions, and check what the platform can launch."""
-    kind = "gpu" if measures(session.request.platform) else "interpreter"
+    from klineage.platform import limits
+
+    try:
+        limits(session.request.platform)
+        kind = "gpu" if measures(session.request.platform) else "interpreter"
+    except KlineageError as error:
+        return StageResult(
+            "compile", Verdict.UNSUPPORTED, "platform", f"Triton kernels are compiled for NVIDIA: {error}"
+        )
     threading.Thread(target=session.executor.versions, args=(kind,), daemon=True).start()
     missing = _missing(session, "compiler", "compile")
     if missing:
@@ -60,10 +68,7 @@ def compile_kernel(session: Session) -> StageResult:
     answer = _compile(session, session.request.kernel)
     if answer["verdict"] != "pass":
         return failed("compile", answer)
-    try:
-        broken = _exceeded(answer["kernels"], session.request.platform)
-    except KlineageError as error:
-        return StageResult("compile", Verdict.UNSUPPORTED, "platform", str(error))
+    broken = _exceeded(answer["kernels"], session.request.platform)
     session.counts.update(compiled_counts(answer["kernels"]))
     numbers = {name: float(session.counts[name]) for name in ("instructions", *RESOURCES)}
     if broken:

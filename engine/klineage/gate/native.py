@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
+from klineage.errors import KlineageError
 from klineage.gate.cache import folder
 from klineage.gate.ceiling import IMPOSSIBLE
 from klineage.gate.request import fresh_seeds, kernel_job, workload_job
@@ -14,7 +16,9 @@ from klineage.kernel import Kernel
 
 def compile_kernel(session: Session) -> StageResult:
     """Build the kernel (and, silently, the baseline when its turn comes)."""
-    session.kernel = kernel_job(session.request.kernel)
+    elsewhere = _elsewhere(session.request.platform)
+    if elsewhere:
+        return StageResult("compile", Verdict.UNSUPPORTED, "platform", elsewhere)
     answer = _build(session, session.kernel)
     if answer["verdict"] != "pass":
         return failed("compile", answer)
@@ -32,6 +36,26 @@ def compile_kernel(session: Session) -> StageResult:
         numbers={"bytes": float(answer["bytes"]), "cached": float(answer["cached"])},
         log=answer["log"],
     )
+
+
+@functools.lru_cache(maxsize=1)
+def _here() -> str:
+    from klineage.platform import detect
+
+    return detect().cpu_platform
+
+
+def _elsewhere(platform: str) -> str:
+    """Why this machine cannot stand for the platform; empty when it can."""
+    from klineage.platform import parse, satisfies
+
+    try:
+        wanted = parse(platform)
+    except KlineageError as error:
+        return str(error)
+    if wanted.vendor == "cpu" and (wanted.architecture == "native" or satisfies(_here(), platform)):
+        return ""
+    return f"a C kernel is measured on this machine, which is {_here()} and cannot stand for {platform}"
 
 
 def _build(session: Session, kernel: dict[str, Any]) -> dict[str, Any]:

@@ -112,14 +112,18 @@ def build(source: bytes, filename: str, flags: tuple[str, ...], cache: Path) -> 
     found = _cached(folder)
     if found:
         return found
-    cache.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=cache, prefix="build-") as scratch:
-        record = _compile(path, source, filename, flags, Path(scratch), cache)
-        folder.mkdir(parents=True, exist_ok=True)
-        (Path(scratch) / "kernel.so").replace(folder / "kernel.so")
-        partial = Path(scratch) / "record.json"
-        partial.write_text(json.dumps(record), encoding="utf-8")
-        partial.replace(folder / "record.json")
+    try:
+        cache.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=cache, prefix="build-") as scratch:
+            record = _compile(path, source, filename, flags, Path(scratch), cache)
+            folder.mkdir(parents=True, exist_ok=True)
+            (Path(scratch) / "kernel.so").replace(folder / "kernel.so")
+            partial = Path(scratch) / "record.json"
+            partial.write_text(json.dumps(record), encoding="utf-8")
+            partial.replace(folder / "record.json")
+    except OSError as error:
+        text = f"cannot keep compiled kernels in {cache}: {error.strerror}; make room there, or set XDG_CACHE_HOME"
+        raise WorkerError("cache", text) from error
     return {**record, "library": str(folder / "kernel.so"), "cached": False}
 
 

@@ -16,6 +16,7 @@ import shutil
 import sys
 import tempfile
 import time
+import traceback
 from collections.abc import Callable
 from typing import Any
 
@@ -100,15 +101,27 @@ def _answer(request: dict[str, Any], context: Context, operations: dict[str, Any
     operation = operations.get(str(request.get("op")))
     if operation is None:
         return verdict("error", "protocol", f"a {context.kind} worker does not know {request.get('op')!r}")
-    scratch = tempfile.mkdtemp(prefix="klineage-")
-    os.environ["KLINEAGE_SCRATCH"] = scratch
+    scratch = ""
     try:
+        scratch = tempfile.mkdtemp(prefix="klineage-")
+        os.environ["KLINEAGE_SCRATCH"] = scratch
         os.chdir(scratch)
         result: Result = operation(request, context)
     except KernelFault as fault:
         result = fault_record(fault)
     except Cancelled:
         result = verdict("cancelled", "cancelled", "cancelled")
+    except OSError as error:
+        result = verdict(
+            "error", "system", f"the machine refused: {error}; free disk space or processes, and gate again"
+        )
+    except Closed:
+        raise
+    except Exception as error:  # a request that is not one, say: the server outlives it, and says what it was
+        log = traceback.format_exc()
+        result = verdict(
+            "error", "worker", f"the worker failed with {type(error).__name__}: {error}", log=log
+        )
     finally:
         os.chdir("/")
         shutil.rmtree(scratch, ignore_errors=True)

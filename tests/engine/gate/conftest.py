@@ -81,7 +81,7 @@ def judge(executor: LocalExecutor, rows: Workload) -> Gate:
         baseline: Kernel | None = None,
         policy: Policy = QUICK,
         events: list[GateEvent] | None = None,
-        platform: str = "cpu",
+        platform: str = "cpu-native",
     ) -> Report:
         request = GateRequest(kernel, workload, platform, baseline)
         on_event = events.append if events is not None else None

@@ -55,7 +55,7 @@ def test_cancel_ends_a_spinning_kernel(executor: LocalExecutor, rows: Workload, 
             pressed.append(time.monotonic())
             cancel.set()
 
-    report = gate(GateRequest(c(SPIN), rows, "cpu"), on_event, cancel, fresh=True, executor=executor)
+    report = gate(GateRequest(c(SPIN), rows, "cpu-native"), on_event, cancel, fresh=True, executor=executor)
     taken = time.monotonic() - pressed[0]
     result = report.stage("correctness")
     assert result is not None
@@ -69,7 +69,7 @@ def test_a_gate_cancelled_before_it_starts_runs_nothing(rows: Workload, c: MakeC
     cancel = threading.Event()
     cancel.set()
     workers = LocalExecutor()
-    report = gate(GateRequest(c(), rows, "cpu"), None, cancel, fresh=True, executor=workers)
+    report = gate(GateRequest(c(), rows, "cpu-native"), None, cancel, fresh=True, executor=workers)
     assert report.verdict is Verdict.SKIPPED
     assert workers.pids() == ()
 
@@ -80,7 +80,7 @@ class NoWorkers(LocalExecutor):
 
 
 def test_a_result_is_found_again(executor: LocalExecutor, rows: Workload, c: MakeC) -> None:
-    request = GateRequest(c("/* cached */"), rows, "cpu")
+    request = GateRequest(c("/* cached */"), rows, "cpu-native")
     first = gate(request, executor=executor)
     events: list[GateEvent] = []
     assert gate(request, events.append, executor=NoWorkers()) == first
@@ -102,7 +102,7 @@ def test_a_result_is_found_again(executor: LocalExecutor, rows: Workload, c: Mak
 def test_a_result_belongs_to_all_that_it_depends_on(
     change: Callable[..., GateRequest], rows: Workload, c: MakeC
 ) -> None:
-    request = GateRequest(c("/* cached */"), rows, "cpu")
+    request = GateRequest(c("/* cached */"), rows, "cpu-native")
     assert gate_cache.key(change(request, c), "1") != gate_cache.key(request, "1")
     assert gate_cache.key(request, "2") != gate_cache.key(request, "1")
 
@@ -111,7 +111,7 @@ def test_a_result_belongs_to_all_that_it_depends_on(
 def test_a_damaged_entry_is_a_miss_and_is_written_again(
     damage: bytes, executor: LocalExecutor, rows: Workload, c: MakeC
 ) -> None:
-    request = GateRequest(c("/* damaged */"), rows, "cpu")
+    request = GateRequest(c("/* damaged */"), rows, "cpu-native")
     gate(request, executor=executor)
     name = gate_cache.key(request, "1")
     path = gate_cache.folder() / "reports" / name[:2] / f"{name}.json"
@@ -132,7 +132,7 @@ def test_a_damaged_library_is_built_again(judge: Gate, c: MakeC, cache_home: Pat
 
 
 def test_a_timeout_is_not_remembered(executor: LocalExecutor, rows: Workload, c: MakeC) -> None:
-    request = GateRequest(c(SPIN), rows, "cpu")
+    request = GateRequest(c(SPIN), rows, "cpu-native")
     policy = Policy(run_seconds=0.3)
     assert gate(request, executor=executor, policy=policy).verdict is Verdict.TIMEOUT
     assert gate_cache.load_report(gate_cache.key(request, policy.name)) is None
@@ -146,13 +146,13 @@ def test_an_unwritable_cache_only_costs_time(
     real = gate_cache.folder()
     monkeypatch.setattr(gate_cache, "folder", lambda: blocked)
     monkeypatch.setattr("klineage.gate.native.folder", lambda: real)
-    assert gate(GateRequest(c(), rows, "cpu"), executor=executor).verdict is Verdict.PASS
+    assert gate(GateRequest(c(), rows, "cpu-native"), executor=executor).verdict is Verdict.PASS
 
 
 def test_seeds_replay_a_failure(executor: LocalExecutor, rows: Workload, c: MakeC) -> None:
     kernel = c("if (columns == 13) { alpha = 1.25f; }")
-    first = gate(GateRequest(kernel, rows, "cpu"), executor=executor, fresh=True)
-    again = gate(GateRequest(kernel, rows, "cpu", seeds=first.seeds), executor=executor, fresh=True)
+    first = gate(GateRequest(kernel, rows, "cpu-native"), executor=executor, fresh=True)
+    again = gate(GateRequest(kernel, rows, "cpu-native", seeds=first.seeds), executor=executor, fresh=True)
     assert again.seeds == first.seeds
     assert again.stage("correctness").case == first.stage("correctness").case  # type: ignore[union-attr]
 
@@ -162,7 +162,7 @@ def test_a_missing_compiler_says_how_to_get_one(rows: Workload, c: MakeC, cache_
         {"PATH": "", "XDG_CACHE_HOME": str(cache_home), "PYTHONPATH": os.environ.get("PYTHONPATH", "")}
     )
     try:
-        report = gate(GateRequest(c("/* none */"), rows, "cpu"), executor=workers, fresh=True)
+        report = gate(GateRequest(c("/* none */"), rows, "cpu-native"), executor=workers, fresh=True)
     finally:
         workers.close()
     result = report.stage("compile")
@@ -178,7 +178,7 @@ def test_a_worker_that_dies_costs_one_gate(rows: Workload, c: MakeC, cache_home:
         answers: list[Report] = []
         job = threading.Thread(
             target=lambda: answers.append(
-                gate(GateRequest(c(SPIN), rows, "cpu"), fresh=True, executor=workers, policy=policy)
+                gate(GateRequest(c(SPIN), rows, "cpu-native"), fresh=True, executor=workers, policy=policy)
             )
         )
         job.start()
@@ -190,7 +190,9 @@ def test_a_worker_that_dies_costs_one_gate(rows: Workload, c: MakeC, cache_home:
         assert answers[0].verdict is Verdict.ERROR
         assert "worker" in answers[0].why
         assert wait_until(lambda: not any(Path(f"/proc/{pid}/exe").exists() for pid in orphans))
-        assert gate(GateRequest(c(), rows, "cpu"), fresh=True, executor=workers).verdict is Verdict.PASS
+        assert (
+            gate(GateRequest(c(), rows, "cpu-native"), fresh=True, executor=workers).verdict is Verdict.PASS
+        )
     finally:
         workers.close()
 
@@ -205,7 +207,7 @@ source = Path(sys.argv[2]).read_bytes()
 def say(event):
     if "seed" in event.detail:
         print("running", flush=True)
-gate(GateRequest(Kernel("c", "kernel.c", "rows_kernel", source), load(sys.argv[1]), "cpu"), say, fresh=True)
+gate(GateRequest(Kernel("c", "kernel.c", "rows_kernel", source), load(sys.argv[1]), "cpu-native"), say, fresh=True)
 """
 
 
@@ -251,3 +253,52 @@ def test_capabilities_say_what_holds(executor: LocalExecutor) -> None:
     assert {"torch", "triton", "GPU"} <= set(rows)
     assert all(row.ok or row.remedy for row in rows.values())
     assert any(name.startswith("safety: ") for name in rows)
+
+
+@pytest.mark.parametrize(
+    "platform", ["nvidia-sm90", "cpu-aarch64" if os.uname().machine == "x86_64" else "cpu-x86-64", "moon"]
+)
+def test_another_platform_is_unsupported_not_failed(platform: str, judge: Gate, c: MakeC) -> None:
+    report = judge(c(), platform=platform)
+    assert report.verdict is Verdict.UNSUPPORTED
+    assert platform in report.why
+
+
+def test_a_callback_that_raises_does_not_block_the_next_gate(
+    executor: LocalExecutor, rows: Workload, c: MakeC
+) -> None:
+    def on_event(event: GateEvent) -> None:
+        if event.stage == "correctness" and event.detail:
+            raise RuntimeError("the screen is gone")
+
+    with pytest.raises(RuntimeError, match="the screen is gone"):
+        gate(GateRequest(c(SPIN), rows, "cpu-native"), on_event, fresh=True, executor=executor)
+    begin = time.monotonic()
+    assert gate(GateRequest(c(), rows, "cpu-native"), fresh=True, executor=executor).verdict is Verdict.PASS
+    assert time.monotonic() - begin < 20  # the spinning kernel was stopped, not waited for
+
+
+def test_several_threads_gate_at_once(executor: LocalExecutor, rows: Workload, c: MakeC) -> None:
+    reports: dict[int, Report] = {}
+
+    def work(number: int) -> None:
+        kernel = c(f"/* {number} */" if number % 2 else "y[0] = 0; return;")
+        reports[number] = gate(GateRequest(kernel, rows, "cpu-native"), fresh=True, executor=executor)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert [reports[n].verdict for n in range(4)] == [Verdict.FAIL, Verdict.PASS, Verdict.FAIL, Verdict.PASS]
+
+
+def test_a_folder_that_cannot_be_written_is_named(
+    executor: LocalExecutor, c: MakeC, judge: Gate, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("not a folder")
+    monkeypatch.setattr("klineage.gate.native.folder", lambda: blocked)
+    report = judge(c("/* nowhere */"))
+    assert (report.verdict, report.stages[1].reason) == (Verdict.ERROR, "cache")
+    assert str(blocked) in report.why
