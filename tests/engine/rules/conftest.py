@@ -87,6 +87,9 @@ def check_step() -> Callable[[Kernel, Candidate, Kernel], bool]:
         kinds = ("Data types:", "Layout:", "Storage:", "Pipeline:", "Hardware:")
         assert all(p.startswith(kinds) and p.endswith(".") for p in candidate.preconditions)
         assert len(candidate.preconditions) >= 2
+        for name, value in candidate.settings.items():  # as trailers of a commit: name=value on a line
+            assert not set(name) & set(" =\t\r\n"), name
+            assert value == value.strip() and "\n" not in value, name
         source = derive(candidate.proposer, simpler, candidate.locus, candidate.settings)
         restored = Kernel(state.surface, state.filename, state.entry, source, state.config)
         assert set(features(restored)) == set(before), candidate.proposer
