@@ -24,6 +24,7 @@ from klineage_tui.screens.place import Place
 from klineage_tui.session import Session, load_session
 from klineage_tui.text.sanitize import sanitize
 from klineage_tui.themes import DEFAULT, VARIABLES, Themes, load_themes
+from klineage_tui.widgets.diff_view import DiffView
 
 if TYPE_CHECKING:
     from klineage.lineage import Workspace
@@ -227,7 +228,9 @@ class KlineageApp(App[int]):
         self.notify(f"theme {self.theme}", timeout=1.5, markup=False)
 
     def _next_layout(self) -> None:
-        self.diff_layout = "unified" if self.diff_layout == "split" else "split"
+        shown = [view.is_split for view in self.screen.query(DiffView)]
+        split = shown[0] if shown else self.diff_layout == "split"
+        self.diff_layout = "unified" if split else "split"
         self._session.layout = self.diff_layout
         self._remember()
 

@@ -157,6 +157,11 @@ class InduceScreen(InduceEdits):
 
         self.job("kernel", lambda: walk.kernel_at(step.commit), show)
 
+    def action_verb(self, action: str) -> None:
+        if action == "cancel" and self._run is None:
+            return  # escape with nothing to stop needs no answer
+        super().action_verb(action)
+
     # -- what is closed, and why ------------------------------------------------------------------------
 
     def why_not(self, action: str) -> str:

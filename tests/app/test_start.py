@@ -18,6 +18,7 @@ from klineage_tui.screens.induce import InduceScreen
 from klineage_tui.screens.lineages import LineagesScreen
 from klineage_tui.session import Session
 from klineage_tui.themes import load_themes
+from klineage_tui.widgets.diff_view import DiffView
 from klineage_tui.widgets.too_small import TooSmall
 
 from .driving import MakeApp, loaded, title, until
@@ -53,6 +54,21 @@ async def test_tabs_at_80x24_reach_every_pane(make_app: MakeApp) -> None:
             assert app.focused is not None
             assert app.focused.id == view
             assert app.focused.size.height > 3
+
+
+async def test_the_layout_key_always_changes_what_is_shown(make_app: MakeApp) -> None:
+    app = make_app()
+    async with app.run_test(size=(160, 48)) as pilot:
+        await loaded(app)
+        diff = app.screen.query_one(DiffView)
+        for _ in range(3):
+            before = diff.is_split
+            await pilot.press("d")
+            assert diff.is_split != before
+        await pilot.press("2")
+        await until(lambda: isinstance(app.screen, HistoryScreen))
+        other = app.screen.query_one(DiffView)
+        assert other.layout_mode == diff.layout_mode
 
 
 async def test_several_lineages_are_offered_and_the_last_is_remembered(
