@@ -19,6 +19,7 @@ from textual import events
 from textual.geometry import Size
 from textual.strip import Strip
 
+from klineage_tui.text.columns import width
 from klineage_tui.text.diff import Diff, LineOp
 from klineage_tui.text.line import Line
 from klineage_tui.widgets.diff_document import DiffDocument
@@ -59,11 +60,31 @@ class DiffView(LineView):
         self._arrange(keep_position=keep_position)
         if not keep_position and (hunks := self._hunks()):
             self.move_to(hunks[0], tell=False)
+            self._reveal_words()
 
     def clear(self) -> None:
         """Show nothing but the placeholder."""
         self._compared = None
         self.show(Lines())
+
+    def _reveal_words(self) -> None:
+        """Scroll sideways as far as the first changed word under the cursor asks for."""
+        if not isinstance(self.document, DiffDocument) or not self.document.rows or not self.size.width:
+            return
+        document, row = self.document, self.cursor_row
+        if document.split:
+            lines = document.sides(row)
+            room = min(self._halves(self.size.width)) - document.side_gutter
+        else:
+            lines = (document.line(row), None)
+            room = self.size.width - document.gutter_width - 1
+        for line in lines:
+            span = next((s for s in line.spans if s.role.endswith("-word")), None) if line else None
+            if line is not None and span is not None:
+                start, end = width(line.text[: span.start]), width(line.text[: span.end])
+                left = min(start, end + 2 - room) if end + 2 > room else 0
+                self.scroll_to(x=max(0, left), animate=False, force=True)
+                return
 
     @property
     def layout_mode(self) -> LayoutMode:
@@ -137,7 +158,7 @@ class DiffView(LineView):
                 here.new is not None and row.new == here.new
             ):
                 self.move_to(index, tell=False)
-                self.scroll_to(y=max(0, index - screen_row), animate=False)
+                self.scroll_to(y=max(0, index - screen_row), animate=False, force=True)
                 return
 
     def on_resize(self, event: events.Resize) -> None:
@@ -192,12 +213,14 @@ class DiffView(LineView):
         following = [row for row in self._hunks() if row > self.cursor_row]
         if following:
             self.move_to(following[0], margin=4)
+            self._reveal_words()
 
     def action_previous_hunk(self) -> None:
         """Go to the change before; at the first one, stay."""
         earlier = [row for row in self._hunks() if row < self.cursor_row]
         if earlier:
             self.move_to(earlier[-1], margin=4)
+            self._reveal_words()
 
     next_hunk = action_next_hunk
     previous_hunk = action_previous_hunk

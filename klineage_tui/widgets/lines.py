@@ -78,6 +78,8 @@ class LineView(ScrollView, can_focus=True, inherit_bindings=False):
         self.cursor_row = 0
         self.marked: frozenset[int] = frozenset()
         self._height = 0
+        self._unrevealed = False
+        self.set_reactive(LineView.virtual_size, self._extent())
         self._strips: LRUCache[tuple[int, bool, int, int], Strip] = LRUCache(1024)
         self._roles: Roles | None = None
 
@@ -91,7 +93,7 @@ class LineView(ScrollView, can_focus=True, inherit_bindings=False):
         self.cursor_row = self._nearest(row, 1)
         self.virtual_size = self._extent()
         if not keep_position:
-            self.scroll_to(0, 0, animate=False)
+            self.scroll_to(0, 0, animate=False, force=True)
         self.refresh()
 
     def mark(self, rows: frozenset[int]) -> None:
@@ -127,14 +129,15 @@ class LineView(ScrollView, can_focus=True, inherit_bindings=False):
 
     def _reveal(self, row: int, margin: int) -> None:
         height = self.scrollable_content_region.height
-        if height <= 0:
+        self._unrevealed = height <= 0  # not laid out yet: the first resize makes up for it
+        if self._unrevealed:
             return
         margin = min(margin, (height - 1) // 2)
         top = self.scroll_offset.y
         if row < top + margin:
-            self.scroll_to(y=max(0, row - margin), animate=False)
+            self.scroll_to(y=max(0, row - margin), animate=False, force=True)
         elif row > top + height - 1 - margin:
-            self.scroll_to(y=row - height + 1 + margin, animate=False)
+            self.scroll_to(y=row - height + 1 + margin, animate=False, force=True)
 
     def _extent(self) -> Size:
         gutter = self.document.gutter_width + self.has_cursor
@@ -164,7 +167,7 @@ class LineView(ScrollView, can_focus=True, inherit_bindings=False):
         self._strips.clear()
         seen = self.scroll_offset.y <= self.cursor_row < self.scroll_offset.y + self._height
         self._height = event.size.height
-        if seen and self.has_cursor:
+        if (seen and self.has_cursor) or self._unrevealed:
             self.call_after_refresh(self._reveal, self.cursor_row, 0)
 
     def render_line(self, y: int) -> Strip:
@@ -284,17 +287,17 @@ class LineView(ScrollView, can_focus=True, inherit_bindings=False):
         self._step(-max(1, self.scrollable_content_region.height - 1))
 
     def action_to_top(self) -> None:
-        self.scroll_to(x=0, animate=False)
+        self.scroll_to(x=0, animate=False, force=True)
         self._step(-len(self.document))
 
     def action_to_end(self) -> None:
         self._step(len(self.document))
 
     def action_scroll_left(self) -> None:
-        self.scroll_to(x=self.scroll_offset.x - 8, animate=False)
+        self.scroll_to(x=self.scroll_offset.x - 8, animate=False, force=True)
 
     def action_scroll_right(self) -> None:
-        self.scroll_to(x=self.scroll_offset.x + 8, animate=False)
+        self.scroll_to(x=self.scroll_offset.x + 8, animate=False, force=True)
 
     def action_open(self) -> None:
         if not len(self.document):
@@ -309,7 +312,7 @@ class LineView(ScrollView, can_focus=True, inherit_bindings=False):
 
     def _step(self, rows: int) -> None:
         if not self.has_cursor:
-            self.scroll_to(y=self.scroll_offset.y + rows, animate=False)
+            self.scroll_to(y=self.scroll_offset.y + rows, animate=False, force=True)
             return
         target = self.cursor_row + rows
         row = self._nearest(target, 1 if rows > 0 else -1)

@@ -206,3 +206,28 @@ async def test_text_is_selected_with_the_mouse_as_it_is_seen() -> None:
         await pilot.hover(view, offset=(6, 1))
         await pilot.mouse_up(view, offset=(6, 1))
         assert pilot.app.screen.get_selected_text() == " = '␛[0m'\nlas"
+
+
+async def test_a_changed_word_far_to_the_right_is_brought_into_view() -> None:
+    old, new = "x = 1\n" + "a, " * 30 + "num_stages=4)\n", "x = 1\n" + "a, " * 30 + "num_stages=1)\n"
+    ops = [Op("equal", 0, 1, 0, 1), Op("replace", 1, 2, 1, 2)]
+    for mode in ("unified", "split"):
+        view = DiffView(layout_mode=mode)  # type: ignore[arg-type]
+        async with showing(view):
+            view.show_diff(old, new, ops, "kernel.py")
+            rows = drawn(view)
+            assert any("num_stages=4)" in row for row in rows)
+            assert any("num_stages=1)" in row for row in rows)
+
+
+async def test_a_cursor_set_before_the_first_layout_is_seen() -> None:
+    view = LineView(Lines([compose(str(i)) for i in range(500)]))
+    view.cursor_row = 0
+
+    class Early(OneView):
+        def on_mount(self) -> None:
+            view.move_to(400)
+
+    async with Early(view).run_test(size=(40, 10)) as pilot:
+        await pilot.pause()
+        assert any("400" in row for row in drawn(view))
