@@ -214,10 +214,15 @@ def parse_kernel(kernel: Kernel) -> Unit:
     return parse(kernel.surface, kernel.filename, kernel.source)
 
 
-@lru_cache(maxsize=4)
 def _parser(surface: Surface) -> Parser:
+    """A parser of its own for every call: parsers are not safe to share between threads."""
+    return Parser(_language(surface))
+
+
+@lru_cache(maxsize=4)
+def _language(surface: Surface) -> Language:
     grammar = tree_sitter_python if surface == "triton" else tree_sitter_c
-    return Parser(Language(grammar.language()))
+    return Language(grammar.language())
 
 
 def readable(surface: Surface, source: bytes) -> bytes:

@@ -10,12 +10,12 @@ from klineage.kernel import Feature, Kernel
 from klineage.proposer.rules.rule import NotApplicable, Rewrite, Rule, Site, setting
 from klineage.proposer.rules.triton.code import (
     drop_parameter,
+    identifiers,
     is_constexpr,
     jit_functions,
     keywords,
     launch_setting,
     launches,
-    mentions,
     merge,
     parameters,
     statements,
@@ -41,13 +41,15 @@ def detect(kernel: Kernel) -> tuple[Site, ...]:
 
 def _flags(unit: Unit, function: Function) -> dict[str, list[tuple[Node, Node, Node]]]:
     """The constants that only choose between two branches: (statement, then, else) for each."""
-    found: dict[str, list[tuple[Node, Node, Node]]] = {}
-    for name, node in parameters(unit, function).items():
-        if not is_constexpr(unit, node):
-            continue
-        branches = [_branch(unit, m) for m in mentions(unit, function.body, name)]
-        known = [b for b in branches if b is not None]
-        if known and len(known) == len(branches):
+    constants = {n for n, node in parameters(unit, function).items() if is_constexpr(unit, node)}
+    uses: dict[str, list[tuple[Node, Node, Node] | None]] = {}
+    for node in identifiers(unit, function.body) if constants else ():
+        if unit.text(node) in constants:
+            uses.setdefault(unit.text(node), []).append(_branch(unit, node))
+    found = {}
+    for name, branches in uses.items():
+        known = [branch for branch in branches if branch is not None]
+        if len(known) == len(branches):
             found[name] = known
     return found
 
