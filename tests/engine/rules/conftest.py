@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import random
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -115,6 +116,40 @@ def check_line_endings() -> Callable[[Kernel, random.Random, tuple[bytes, ...]],
             _untouched(mixed, candidate.source.splitlines(keepends=True))
 
     return check
+
+
+@pytest.fixture(scope="session")
+def check_comments() -> Callable[[Kernel, random.Random], None]:
+    """Assert that comments at the ends of lines change no proposal, and stay unless their line is edited."""
+
+    def check(kernel: Kernel, rng: random.Random) -> None:
+        plain = kernel.source.splitlines(keepends=True)
+        marked = [_commented(line, number, kernel, rng) for number, line in enumerate(plain)]
+        odd = Kernel(kernel.surface, kernel.filename, kernel.entry, b"".join(marked), kernel.config)
+        found = propose(odd)
+        expected = propose(kernel)
+        assert [c.proposer for c in found] == [c.proposer for c in expected]
+        for candidate, without in zip(found, expected, strict=True):
+            gone = Counter(plain) - Counter(without.source.splitlines(keepends=True))
+            lost = Counter(marked) - Counter(candidate.source.splitlines(keepends=True))
+            assert lost.total() <= gone.total(), candidate.proposer
+
+    return check
+
+
+def _commented(line: bytes, number: int, kernel: Kernel, rng: random.Random) -> bytes:
+    """The line with a comment of its own (not always decodable), where one may stand."""
+    code = line.rstrip(b"\r\n")
+    if (
+        not code.strip()
+        or code.lstrip().startswith((b"#", b"/*", b"*"))
+        or b"*/" in code
+        or rng.random() < 0.3
+    ):
+        return line
+    mark = b"\xe9%d" % number if rng.random() < 0.2 else b"%d" % number
+    comment = b"  # " + mark if kernel.surface == "triton" else b"  /* " + mark + b" */"
+    return code + comment + line[len(code) :]
 
 
 def _untouched(before: list[bytes], now: list[bytes]) -> None:

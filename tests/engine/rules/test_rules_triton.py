@@ -36,6 +36,13 @@ def test_every_reachable_step_is_exact_and_reversible(workload, expert, reachabl
 
 
 @pytest.mark.parametrize("workload", [w for w, _ in EXPERTS])
+def test_comments_at_the_ends_of_lines_stay(workload, expert, first_walk, check_comments) -> None:
+    for seed, (state, _) in enumerate(first_walk(expert(workload, "triton"))):
+        print("seed", seed)
+        check_comments(state, random.Random(seed))
+
+
+@pytest.mark.parametrize("workload", [w for w, _ in EXPERTS])
 def test_line_endings_outside_the_edit_stay(workload, expert, first_walk, check_line_endings) -> None:
     for seed, (state, _) in enumerate(first_walk(expert(workload, "triton"))):
         print("seed", seed)
