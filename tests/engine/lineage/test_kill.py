@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from klineage.lineage import Meta, StepRecord, Workspace
+from klineage.lineage.importer import Importer
 from klineage.lineage.lock import writing
 from klineage.lineage.operations import stacks
 
@@ -140,6 +141,14 @@ def test_a_writer_killed_between_its_halves_is_finished_by_the_next(
     reader.undo("gemm")
     assert reader.history("gemm") == before
     reader.close()
+
+
+def test_a_dialog_that_ends_early_writes_nothing(walk: Workspace) -> None:
+    with Importer(walk.git, None, "refs/klineage/operations/new", 1_700_000_000) as importer:
+        importer.commit("half of an operation\n", {"kernel.c": b"half"})
+        _, stderr = importer._process.communicate()
+    assert b"stream ends early" in stderr
+    assert walk.git.object("refs/klineage/operations/new") is None
 
 
 def test_a_lock_of_somebody_else_is_not_broken(walk: Workspace, record: Record) -> None:

@@ -56,7 +56,8 @@ def work(folder: Path, meta: Meta, record: Record) -> None:
     """One of everything."""
     workspace = Workspace.open(folder)
     workspace.new(meta, {"kernel.c": b"a\r\n", "workload.py": b""}, "Ann", "{}")
-    workspace.accept("gemm", record(1), {"kernel.c": b"b\r\n"}, "{}")
+    said = record(1, who="Zoë", body="naïve")
+    workspace.accept("gemm", said, {"kernel.c": b"b\r\n"}, "{}")
     workspace.reject("gemm", record(2), {"kernel.c": b"c"}, "{}")
     workspace.undo("gemm")
     workspace.redo("gemm")
@@ -66,6 +67,7 @@ def work(folder: Path, meta: Meta, record: Record) -> None:
         b"a\r\n",
         b"b\r\n",
     ]
+    assert [(step.who, step.body) for step in workspace.history("gemm")[1:]] == [("Zoë", "naïve")]
     assert len(workspace.rejected("gemm")) == 1
     assert len(workspace.blame("gemm")) == 1
     workspace.close()
@@ -167,12 +169,12 @@ def test_their_hooks_signing_and_settings_do_not_interfere(
     settings = """
         commit.gpgsign true; tag.gpgsign true; gpg.program /bin/false; core.autocrlf true; core.safecrlf true;
         color.ui always; log.showSignature true; i18n.commitEncoding latin1; i18n.logOutputEncoding latin1;
-        core.hooksPath .git/hooks; diff.external /bin/false; diff.y.textconv /bin/false;
+        core.hooksPath {hooks}; diff.external /bin/false; diff.y.textconv /bin/false;
         core.quotePath false; blame.ignoreRevsFile /none; diff.noprefix true; diff.algorithm patience;
         log.date relative; format.pretty oneline; notes.displayRef *; core.commentChar ;; user.useConfigOnly true;
         core.notesRef refs/notes/x; fastimport.unpackLimit 1; trailer.separators =; receive.denyCurrentBranch refuse
     """
-    for setting in settings.replace("\n", " ").split("; "):
+    for setting in settings.format(hooks=hooks).replace("\n", " ").split("; "):
         key, _, value = setting.strip().partition(" ")
         plain(folder, "config", key, value)
         plain(folder, "config", "--file", str(user), key, value)
@@ -203,6 +205,7 @@ def test_their_environment_does_not_interfere(
         monkeypatch.delenv(name)
     assert fingerprint(other, plain) == before
     assert plain(other, "for-each-ref", "refs/klineage", "refs/heads/walk") == ""
+    plain(tmp_path / "r", "fsck", "--strict")
     assert (
         plain(tmp_path / "r", "for-each-ref", "--format=%(refname)", "refs/heads/walk").strip()
         == "refs/heads/walk/gemm"

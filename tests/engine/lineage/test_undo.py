@@ -126,6 +126,20 @@ def test_a_plain_clone_has_a_history_and_starts_its_own_log(
     clone.close()
 
 
+def test_a_replaced_lineage_survives_gc_where_no_log_knew_it(
+    walk: Workspace, record: Record, plain: Plain, tmp_path: Path
+) -> None:
+    sealed = walk.seal("gemm", [ForwardRecord(record(5), {"kernel.c": b"5"}, "derived")])
+    plain(tmp_path, "clone", "--quiet", "--mirror", str(walk.path), "copy.git")
+    plain(tmp_path / "copy.git", "update-ref", "-d", "refs/klineage/operations/gemm")
+    copy = Workspace.open(tmp_path / "copy.git")
+    copy.seal("gemm", [ForwardRecord(record(6), {"kernel.c": b"6"}, "derived")])
+    plain(copy.path, "gc", "--quiet", "--prune=now")
+    copy.undo("gemm")
+    assert copy.lineage("gemm") == sealed
+    copy.close()
+
+
 def test_a_forged_operation_cannot_move_other_branches(walk: Workspace, plain: Plain) -> None:
     head = walk.head("gemm").commit
     plain(walk.path, "branch", "main", head)
