@@ -19,7 +19,7 @@ from textual import events
 from textual.geometry import Size
 from textual.strip import Strip
 
-from klineage_tui.text.columns import width
+from klineage_tui.text.columns import width as cells
 from klineage_tui.text.diff import Diff, LineOp
 from klineage_tui.text.line import Line
 from klineage_tui.widgets.diff_document import DiffDocument
@@ -27,7 +27,7 @@ from klineage_tui.widgets.lines import Lines, LineView
 from klineage_tui.widgets.source_view import Source
 
 LayoutMode = Literal["auto", "split", "unified"]
-SPLIT_FROM = 120  # cells of the view from which "auto" shows two columns
+SPLIT_FROM = 118  # cells of the view from which "auto" shows two columns
 _CONTEXTS = (None, 12, 6)  # equal lines around a change; the first that fits the view, else 3
 
 
@@ -60,31 +60,11 @@ class DiffView(LineView):
         self._arrange(keep_position=keep_position)
         if not keep_position and (hunks := self._hunks()):
             self.move_to(hunks[0], tell=False)
-            self._reveal_words()
 
     def clear(self) -> None:
         """Show nothing but the placeholder."""
         self._compared = None
         self.show(Lines())
-
-    def _reveal_words(self) -> None:
-        """Scroll sideways as far as the first changed word under the cursor asks for."""
-        if not isinstance(self.document, DiffDocument) or not self.document.rows or not self.size.width:
-            return
-        document, row = self.document, self.cursor_row
-        if document.split:
-            lines = document.sides(row)
-            room = min(self._halves(self.size.width)) - document.side_gutter
-        else:
-            lines = (document.line(row), None)
-            room = self.size.width - document.gutter_width - 1
-        for line in lines:
-            span = next((s for s in line.spans if s.role.endswith("-word")), None) if line else None
-            if line is not None and span is not None:
-                start, end = width(line.text[: span.start]), width(line.text[: span.end])
-                left = min(start, end + 2 - room) if end + 2 > room else 0
-                self.scroll_to(x=max(0, left), animate=False, force=True)
-                return
 
     @property
     def layout_mode(self) -> LayoutMode:
@@ -99,7 +79,7 @@ class DiffView(LineView):
     def is_split(self) -> bool:
         """Whether two columns are shown now."""
         if self._mode == "auto":
-            return self.size.width >= SPLIT_FROM
+            return self.inner_width >= SPLIT_FROM
         return self._mode == "split"
 
     def toggle_layout(self) -> LayoutMode:
@@ -170,9 +150,9 @@ class DiffView(LineView):
         plain = super()._extent()
         if not isinstance(self.document, DiffDocument) or not self.document.split:
             return plain
-        left, right = self._halves(self.size.width)
+        left, right = self._halves(self.inner_width)
         hidden = max(0, self.document.width + self.document.side_gutter - min(left, right))
-        return Size(self.size.width + hidden if hidden else 0, plain.height)
+        return Size(self.inner_width + hidden if hidden else 0, plain.height)
 
     def _halves(self, width: int) -> tuple[int, int]:
         room = width - 2  # the cursor's mark and the line between the sides
@@ -180,7 +160,10 @@ class DiffView(LineView):
 
     def draw(self, row: int, current: bool, x: int, width: int) -> Strip:
         document = self.document
-        if not isinstance(document, DiffDocument) or not document.split:
+        if not isinstance(document, DiffDocument):
+            return super().draw(row, current, x, width)
+        x = x or self._shift(document, row, width)
+        if not document.split:
             return super().draw(row, current, x, width)
         left, right = self._halves(width)
         base = self.base_style("", row, current)
@@ -192,6 +175,21 @@ class DiffView(LineView):
         return Strip.join(
             [mark, self._half(one, row, current, x, left), between, self._half(other, row, current, x, right)]
         )
+
+    def _shift(self, document: DiffDocument, row: int, width: int) -> int:
+        """How far a row is drawn to the left so that its first changed word is seen.
+
+        Only rows whose change lies beyond the right edge are shifted, until the reader scrolls.
+        """
+        lines = document.sides(row) if document.split else (document.line(row),)
+        room = min(self._halves(width)) if document.split else width - 1
+        room -= document.side_gutter if document.split else document.gutter_width
+        for line in lines:
+            span = next((s for s in line.spans if s.role.endswith("-word")), None) if line else None
+            if line is not None and span is not None:
+                start, end = cells(line.text[: span.start]), cells(line.text[: span.end])
+                return max(0, min(start - 1, end + 2 - room)) if end >= room else 0
+        return 0
 
     def _half(self, line: Line | None, row: int, current: bool, x: int, width: int) -> Strip:
         base = self.base_style(line.base if line else "", row, current)
@@ -213,14 +211,12 @@ class DiffView(LineView):
         following = [row for row in self._hunks() if row > self.cursor_row]
         if following:
             self.move_to(following[0], margin=4)
-            self._reveal_words()
 
     def action_previous_hunk(self) -> None:
         """Go to the change before; at the first one, stay."""
         earlier = [row for row in self._hunks() if row < self.cursor_row]
         if earlier:
             self.move_to(earlier[-1], margin=4)
-            self._reveal_words()
 
     next_hunk = action_next_hunk
     previous_hunk = action_previous_hunk

@@ -146,6 +146,11 @@ class LineView(ScrollView, can_focus=True, inherit_bindings=False):
     # Drawing
 
     @property
+    def inner_width(self) -> int:
+        """The cells of a row, beside the place of the scroll bar."""
+        return self.scrollable_content_region.width
+
+    @property
     def roles(self) -> Roles:
         """The theme's styles for this view."""
         if self._roles is None:
@@ -172,18 +177,19 @@ class LineView(ScrollView, can_focus=True, inherit_bindings=False):
 
     def render_line(self, y: int) -> Strip:
         x, top = self.scroll_offset
-        row, width = top + y, self.size.width
+        row, width = top + y, self.inner_width
         if row >= len(self.document):
-            return self._blank(y, width)
+            return self._blank(y, self.size.width)
         current = self.has_cursor and row == self.cursor_row and self.document.selectable(row)
         if self.text_selection is not None:
-            return self.draw(row, current, x, width)
+            return self.draw(row, current, x, width).crop_extend(0, self.size.width, self.rich_style)
         key = (row, current, x, width)
         strip = self._strips.get(key)
         if strip is None:
             drawn = self.draw(row, current, x, width)
             # Where not even the gutter fits, it is cut.
-            strip = self._strips[key] = drawn.crop_extend(0, width, self.rich_style)
+            strip = drawn.crop(0, width).crop_extend(0, self.size.width, self.rich_style)
+            self._strips[key] = strip
         return strip
 
     def draw(self, row: int, current: bool, x: int, width: int) -> Strip:
