@@ -36,7 +36,7 @@ def check(session: Session, kind: str) -> StageResult:
         timeout=session.policy.total_seconds + 30,
         cancel=session.cancel,
     )
-    session.layers.update(answer.get("layers") or {})
+    session.hold(answer)
     if answer["verdict"] != "pass":
         return failed("correctness", answer)
     session.counts.update(answer["counts"].get("small") or {})

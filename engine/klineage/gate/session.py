@@ -41,8 +41,13 @@ class Session:
         answer = self.executor.submit(
             kind, {"limits": self.policy.limits, **job}, progress, timeout=seconds + 30, cancel=self.cancel
         )
-        self.layers.update(answer.get("layers") or {})
+        self.hold(answer)
         return answer
+
+    def hold(self, answer: dict[str, Any]) -> None:
+        """A layer holds for a gate when it held in every child of it."""
+        for name, held in (answer.get("layers") or {}).items():
+            self.layers[name] = self.layers.get(name, True) and held
 
 
 def failed(stage: str, answer: dict[str, Any]) -> StageResult:

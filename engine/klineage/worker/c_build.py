@@ -18,7 +18,7 @@ from klineage.worker.process import MEMORY_EXIT
 
 DEFAULT_FLAGS = ("-O3", "-march=native", "-std=gnu11", "-fno-math-errno")
 _FIXED = ("-fPIC", "-fno-lto", "-fvisibility=default", "-fdiagnostics-color=never")
-_LINK = ("-shared", "-nostartfiles", "-Wl,--no-undefined-version")
+_LINK = ("-shared", "-nostartfiles")
 _WRAPPED = ("malloc", "calloc", "realloc", "aligned_alloc", "posix_memalign")
 
 # A refused allocation ends the process with a status of its own, so that the verdict says "memory"
@@ -190,9 +190,16 @@ def _shim(compiler_path: str, cache: Path) -> Path:
 
 
 def _run(arguments: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "LC_ALL": "C"}  # messages in one language, and without typographic quotes
     try:
         return subprocess.run(
-            arguments, cwd=folder, capture_output=True, text=True, errors="replace", check=False
+            arguments,
+            cwd=folder,
+            env=environment,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
         )
     except FileNotFoundError:
         raise WorkerError(

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from klineage.worker import buffers, c_build, c_native, limits, timing
+from klineage.worker.check import confinement
 from klineage.worker.jobs import Context, Result, single, verdict
 from klineage.worker.process import Channel
 from klineage.worker.runners import CRunner, problem_of, source_of, use_threads
@@ -25,11 +26,12 @@ def compile_c(request: dict[str, Any], context: Context) -> Result:
     c_build.compiler()  # in the server, so that its version is asked for once
 
     def build(channel: Channel) -> None:
+        held = limits.apply(confinement(request, "compiler"))  # a source can make a compiler eat the machine
         flags = tuple(kernel["flags"])
         done = c_build.build(source_of(kernel), kernel["filename"], flags, Path(request["cache"]))
         problem = problem_of(request)
         c_native.bind([tuple(p) for p in kernel["parameters"]], problem, request["dims"])
-        channel.send(result={"verdict": "pass", "reason": "ok", "summary": "", "layers": {}, **done})
+        channel.send(result={"verdict": "pass", "reason": "ok", "summary": "", "layers": held, **done})
 
     return single(context, build, request["limits"]["compile_seconds"], "to compile")
 
@@ -78,12 +80,7 @@ def _measure(request: dict[str, Any], channel: Channel) -> None:
     region = _region(slots, total, inputs)
     if len(kernels) > 1:
         kernels.append({**kernels[1], "library": _twin(kernels[1]["library"])})
-    held = limits.apply(
-        limits.Limits(
-            cpu_seconds=int(request["limits"]["total_seconds"] * 4) + 5,
-            memory=int(request["limits"]["memory_bytes"]),
-        )
-    )
+    held = limits.apply(confinement(request, "native"))
     calls = []
     for kernel in kernels:
         loaded = CRunner({**kernel, "flags": [f for k in kernels for f in k["flags"]]}, problem, dims)

@@ -13,7 +13,7 @@ from klineage.workload import Workload, load, parse
 
 HERE = Path(__file__).parent
 QUICK = Policy(
-    run_seconds=1.0, workload_seconds=1.0, total_seconds=20.0, profile_seconds=0.05, most_profile_seconds=0.5
+    run_seconds=2.0, workload_seconds=2.0, total_seconds=20.0, profile_seconds=0.05, most_profile_seconds=0.5
 )
 
 Gate = Callable[..., Report]

@@ -23,7 +23,7 @@ from klineage.workload import Workload, parse
 
 Gate = Callable[..., Report]
 MakeC = Callable[..., Kernel]
-QUICK = Policy(run_seconds=1.0, total_seconds=60.0, profile_seconds=0.05, most_profile_seconds=0.5)
+QUICK = Policy(run_seconds=2.0, total_seconds=60.0, profile_seconds=0.05, most_profile_seconds=0.5)
 
 
 def stage(report: Report, name: str) -> StageResult:
@@ -128,7 +128,7 @@ def test_the_hidden_size_stays_hidden(judge: Gate, c: MakeC) -> None:
 BAD = {
     "segfault": ("*(volatile int *)8 = 1;", Verdict.FAIL, "crashed", "SIGSEGV"),
     "abort": ("abort();", Verdict.FAIL, "crashed", "SIGABRT"),
-    "spin": ("volatile int go = 1; while (go) { }", Verdict.TIMEOUT, "timeout", "longer than 1 s"),
+    "spin": ("volatile int go = 1; while (go) { }", Verdict.TIMEOUT, "timeout", "longer than 2 s"),
     "gigabyte": (
         'for (long i = 0; i < 1L << 26; i++) fputs("0123456789abcdef", stdout);',
         Verdict.FAIL,
@@ -246,7 +246,7 @@ WORKLOADS = {
         '"y": ("fp3", (rows, columns))',
         "tensors() gives y the unknown type",
     ),
-    "loops": ('return {"y": alpha * x + bias}', "while True: pass", "reference() did not finish within 1 s"),
+    "loops": ('return {"y": alpha * x + bias}', "while True: pass", "reference() did not finish within 2 s"),
     "missing at run time": ("def cost(", "reference = None\n\n\ndef cost(", "reference() is missing"),
 }
 
