@@ -340,7 +340,8 @@ class LineView(ScrollView, can_focus=True, inherit_bindings=False):
         if offset is None or not self.has_cursor:
             return
         row = offset.y + self.scroll_offset.y
-        if row < len(self.document) and self.document.selectable(row):
+        if row < len(self.document):
+            row = self._nearest(row, 1)
             self.move_to(row, margin=0)
             if event.chain == 2:
                 self.post_message(self.Opened(self, row))

@@ -252,6 +252,14 @@ async def test_a_lineage_sealed_before_the_walk_went_on_is_one_key_away(tmp_path
         assert any("5 here" in row for row in shown(pilot, "#graph"))
 
 
+async def test_a_click_on_what_a_step_adds_goes_to_the_step(tmp_path: Path) -> None:
+    async with history(tmp_path) as pilot:
+        row = next(r for r, text in enumerate(shown(pilot, "#graph")) if "+ pipeline" in text)
+        await pilot.click("#graph", offset=(8, row))
+        await settle(pilot)
+        assert "K1 → K2  adds pipeline" in heading(pilot)
+
+
 async def test_the_keys_of_vim_step_too(tmp_path: Path) -> None:
     a_lineage.make(tmp_path / "ws").close()
     async with opened(tmp_path, config=Config(keys="vim")) as pilot:
