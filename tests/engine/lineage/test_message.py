@@ -37,7 +37,6 @@ RECORDS = st.builds(
     **dict.fromkeys((f.name for f in fields(StepRecord) if f.type == "str"), TEXT),
     removes=FEATURES,
     adds=FEATURES,
-    adds=FEATURES,
     settings=st.dictionaries(TEXT, TEXT, max_size=3),
     ratio=RATIOS,
 )
