@@ -11,18 +11,20 @@ from klineage.errors import KlineageError
 from textual.app import App
 from textual.binding import BindingType
 from textual.filter import Monochrome, NoColor
+from textual.notifications import SeverityLevel
 from textual.reactive import var
 from textual.worker import Worker, WorkerState
 
 from klineage_tui.actions import BY_ID, bindings_for
 from klineage_tui.config import Config, config_folder, load_config
 from klineage_tui.crash import log_exception
+from klineage_tui.keys import shown_key
 from klineage_tui.palette import ActionProvider
 from klineage_tui.screens.induce import InduceScreen
 from klineage_tui.screens.lineages import LineagesScreen
 from klineage_tui.screens.place import Place
 from klineage_tui.session import Session, load_session
-from klineage_tui.text.sanitize import sanitize
+from klineage_tui.text.sanitize import sanitize, sanitize_lines
 from klineage_tui.themes import DEFAULT, VARIABLES, Themes, load_themes
 from klineage_tui.widgets.diff_view import DiffView
 
@@ -130,7 +132,7 @@ class KlineageApp(App[int]):
     def _opened(self, workspace: Workspace, ids: list[str]) -> None:
         self.workspace = workspace
         for problem in self._problems:
-            self.notify(problem, severity="warning", timeout=10, markup=False)
+            self.notify(problem, severity="warning", timeout=10)
         if self._wanted and self._wanted not in ids:
             known = ", ".join(ids) or "none"
             self._leave_with(f"{self.path} has no lineage '{self._wanted}'; it has {known}")
@@ -186,7 +188,7 @@ class KlineageApp(App[int]):
         try:
             self._session.save()
         except KlineageError as problem:
-            self.notify(str(problem), severity="warning", markup=False)
+            self.notify(str(problem), severity="warning")
 
     # -- verbs --------------------------------------------------------------------------------------
 
@@ -200,7 +202,7 @@ class KlineageApp(App[int]):
 
     def action_verb(self, action: str) -> None:
         if reason := self.why_not(action):
-            self.notify(reason, title=BY_ID[action].title, severity="warning", markup=False)
+            self.notify(reason, title=BY_ID[action].title, severity="warning")
             return
         self._verbs()[action]()
 
@@ -225,7 +227,7 @@ class KlineageApp(App[int]):
     def _next_theme(self) -> None:
         names = self._themes.names()
         self.choose_theme(names[(names.index(self.theme) + 1) % len(names)])
-        self.notify(f"theme {self.theme}", timeout=1.5, markup=False)
+        self.notify(f"theme {self.theme}", timeout=1.5)
 
     def _next_layout(self) -> None:
         shown = [view.is_split for view in self.screen.query(DiffView)]
@@ -239,6 +241,22 @@ class KlineageApp(App[int]):
 
         if isinstance(self.screen, Place):
             self.push_screen(HelpScreen(self.screen.PLACE, self.keys_in_force))
+
+    def action_help_quit(self) -> None:
+        self.notify(f"{shown_key(self.keys_in_force['quit'])} quits; everything is already saved")
+
+    def notify(
+        self,
+        message: str,
+        *,
+        title: str = "",
+        severity: SeverityLevel = "information",
+        timeout: float | None = None,
+        markup: bool = True,
+    ) -> None:
+        """Toasts carry foreign text: it is made visible, and never read as markup."""
+        safe = "\n".join(sanitize_lines(message))
+        super().notify(safe, title=sanitize(title), severity=severity, timeout=timeout, markup=False)
 
     # -- when something goes wrong ---------------------------------------------------------------------
 

@@ -87,4 +87,4 @@ class AskReason(Dialog[str]):
         if reason:
             self.dismiss(reason)
         else:
-            self.notify("A rejection needs a reason: type a few words.", severity="warning", markup=False)
+            self.notify("A rejection needs a reason: type a few words.", severity="warning")

@@ -121,7 +121,7 @@ class EditScreen(ModalScreen[bytes | None]):
             try:
                 await asyncio.to_thread(self._walk.save_draft, data, self._title)
             except KlineageError as problem:
-                self.notify(f"The draft is not saved: {problem}", severity="error", markup=False)
+                self.notify(f"The draft is not saved: {problem}", severity="error")
                 if result is None:
                     return
         self.dismiss(result)

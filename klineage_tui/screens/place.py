@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, ClassVar, Protocol, TypeVar, cast
 
 from klineage.errors import KlineageError
 from textual.message import Message
@@ -12,7 +12,6 @@ from textual.worker import Worker, get_current_worker
 
 from klineage_tui.actions import BY_ID
 from klineage_tui.crash import log_exception
-from klineage_tui.text.sanitize import sanitize_lines
 from klineage_tui.widgets.action_bar import ActionBar
 from klineage_tui.widgets.too_small import TooSmall
 
@@ -115,7 +114,7 @@ class Place(Screen[None]):
     def action_verb(self, action: str) -> None:
         """Do it, or say why not."""
         if reason := self.why_not(action):
-            self.notify(reason, title=BY_ID[action].title.capitalize(), severity="warning", markup=False)
+            self.notify(reason, title=BY_ID[action].title.capitalize(), severity="warning")
             return
         getattr(self, "do_" + action.replace("-", "_"))()
 
@@ -170,9 +169,4 @@ class Place(Screen[None]):
 
     def complain(self, sentence: str) -> None:
         """A toast for something that went wrong."""
-        self.notify(sentence, severity="error", timeout=10, markup=False)
-
-    def notify(self, message: str, **options: Any) -> None:
-        """Toasts carry foreign text: it is made visible, and is no markup unless asked for."""
-        options.setdefault("markup", False)
-        super().notify("\n".join(sanitize_lines(message)), **options)
+        self.notify(sentence, severity="error", timeout=10)

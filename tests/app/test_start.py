@@ -115,6 +115,18 @@ async def test_themes_help_and_palette(make_app: MakeApp) -> None:
         await until(lambda: "PROPOSAL 2 of" in title(app, "#proposal"))
 
 
+async def test_toasts_are_text(make_app: MakeApp) -> None:
+    app = make_app()
+    async with app.run_test(size=(120, 30), notifications=True) as pilot:
+        await loaded(app)
+        app.screen.notify("[b]x[/b] \x1b]0;title\x07\nsecond", title="\x1b[2J")
+        await pilot.pause()
+        (toast,) = app._notifications
+        assert toast.message == "[b]x[/b] ␛]0;title␇\nsecond"
+        assert toast.title == "␛[2J"
+        assert not toast.markup
+
+
 async def test_a_folder_that_is_no_workspace_is_a_sentence(tmp_path: Path, own_folders: Path) -> None:
     app = app_module.KlineageApp(tmp_path, None, Config(), load_themes(), Session(own_folders / "s.json"))
     async with app.run_test():
