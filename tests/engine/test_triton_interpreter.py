@@ -120,7 +120,8 @@ def bf16_elementwise(folder: str) -> None:
     for op, result in expected.items():
         z = torch.zeros_like(x)
         run({"x": x, "y": y, "z": z, "op": op})
-        same(z, result, op)
+        some = (x != 0) & (y != 0) if op in ("neg", "mask") else slice(None)  # -a was 0 - a before 3.8
+        same(z[some], result[some], op)
 
 
 def bf16_casts(folder: str) -> None:
@@ -314,6 +315,7 @@ def out_of_bounds(folder: str) -> None:
 
 def out_of_bounds_elsewhere(folder: str) -> None:
     import torch
+    import triton
 
     text = (
         HEADER
@@ -358,9 +360,13 @@ def entry(x, y, what, n):
     )
     run = load(folder, text)
     x, y = torch.ones(60), torch.zeros(64)
-    run({"x": x, "y": y, "what": "blocks", "n": 60})
-    assert y.sum() == 60
-    fault(lambda: run({"x": x, "y": y, "what": "block", "n": 60}), "out_of_bounds")
+    if triton.__version__ < "3.9":
+        run({"x": x, "y": y, "what": "blocks", "n": 60})
+        assert y.sum() == 60
+        fault(lambda: run({"x": x, "y": y, "what": "block", "n": 60}), "out_of_bounds")
+    else:
+        error = fault(lambda: run({"x": x, "y": y, "what": "block", "n": 60}), "triton_version")
+        assert "line 7: block pointers are gone" in str(error), error
     run({"x": x, "y": y, "what": "described", "n": 60})
     assert y.sum() == 60
     fault(lambda: run({"x": x, "y": y, "what": "described", "n": 64}), "out_of_bounds")

@@ -62,6 +62,13 @@ def _tool(name: str) -> str:
     return str(path)
 
 
+def _assembler(architecture: str) -> str:
+    """The ptxas that this Triton uses for ``sm_90a``; it brings several."""
+    from triton.backends.nvidia import compiler
+
+    return str(compiler.get_ptxas(int(re.sub(r"\D", "", architecture))).path)
+
+
 def _assembler_flags() -> list[str]:
     """The register allocator's flags that this Triton gives ptxas: they decide what is spilled."""
     from triton.backends.nvidia import compiler
@@ -73,7 +80,6 @@ def _inspect(cubin: bytes, ptx: str, fused: bool) -> dict[str, Any]:
     arch = re.search(r"^\.target\s+(sm_\w+)", ptx, re.MULTILINE)
     if arch is None:
         raise WorkerError("ptx", "the PTX names no target")
-    assembler = "ptxas-blackwell" if int(re.sub(r"\D", "", arch[1])) >= 100 else "ptxas"
     flags = [*_assembler_flags(), *([] if fused else ["--fmad=false"])]
     with tempfile.TemporaryDirectory(prefix="klineage-") as folder:
         binary, text = Path(folder) / "kernel.cubin", Path(folder) / "kernel.ptx"
@@ -83,7 +89,7 @@ def _inspect(cubin: bytes, ptx: str, fused: bool) -> dict[str, Any]:
             [_tool("cuobjdump"), "-res-usage", str(binary)],
             [_tool("cuobjdump"), "-sass", str(binary)],
             [
-                _tool(assembler),
+                _assembler(arch[1]),
                 "-v",
                 *flags,
                 f"--gpu-name={arch[1]}",

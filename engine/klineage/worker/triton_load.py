@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import inspect
+import re
 import sys
 import types
 from collections.abc import Callable, Iterator
@@ -15,9 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from klineage.worker import triton_host
-from klineage.worker.faults import KernelFault, WorkerError
+from klineage.worker.faults import KernelFault, Unsupported, WorkerError
 
 MODES = ("interpret", "compile", "gpu")
+_REMOVED = re.compile(r"Block pointers have been removed|has no attribute '(make_block_ptr|advance)'")
 _RESERVED = ("num_warps", "num_stages", "num_ctas", "maxnreg")
 
 
@@ -239,6 +241,10 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
 def _fault(chain: list[BaseException], path: str, reason: str) -> KernelFault:
     root = chain[-1]
     line = next((n for n in (_line(e, path) for e in reversed(chain)) if n), 0)
+    if any(_REMOVED.search(str(e)) for e in chain):
+        version = sys.modules["triton"].__version__
+        message = f"line {line}: block pointers are gone from Triton {version}; version 3.8 has them"
+        return Unsupported("triton_version", message, line=line)
     kind = type(root).__name__
     names = {type(e).__name__ for e in chain}
     if "CompilationError" in names or "CompileTimeAssertionFailure" in names:
