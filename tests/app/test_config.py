@@ -52,6 +52,15 @@ def test_mistakes_name_the_file(tmp_path: Path, text: str, words: tuple[str, ...
     assert "\n" not in str(problem.value)
 
 
+def test_the_documented_example_is_valid(tmp_path: Path) -> None:
+    text = (Path(__file__).parents[2] / "docs" / "configuration.md").read_text(encoding="utf-8")
+    path = tmp_path / "config.toml"
+    path.write_text(text.split("```toml\n")[1].split("```")[0], encoding="utf-8")
+    config = load_config(path)
+    assert config.keymap()["next-proposal"] == "right_square_bracket,f8"
+    assert config.layout == "split"
+
+
 def test_session_survives_and_replaces_at_once(tmp_path: Path) -> None:
     path = tmp_path / "deep" / "session.json"
     session, problem = load_session(path)
