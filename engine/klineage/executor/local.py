@@ -65,7 +65,7 @@ class LocalExecutor:
                 parent = self._running(kind, cancel)
                 return parent.submit(job, on_progress, time.monotonic() + timeout, cancel)
             except Died as died:
-                words = self._discard(kind)
+                words = self._discard(kind) or died.words
                 return {
                     "verdict": "error",
                     "reason": "worker",
@@ -105,16 +105,19 @@ class LocalExecutor:
             return parent
         if parent is not None:
             self._discard(kind)
-        parent = Parent(kind, self._environment)
+        try:
+            parent = Parent(kind, self._environment)
+        except OSError as error:
+            raise Died(f"cannot start: {error}") from error
         try:
             parent.greet(cancel)
-        except Cancelled:
+        except BaseException as error:
+            if isinstance(error, Died):
+                error.words = parent.last_words()
             parent.close()
             raise
-        finally:
-            if parent.alive():
-                with self._guard:
-                    self._parents[kind] = parent
+        with self._guard:
+            self._parents[kind] = parent
         return parent
 
     def _discard(self, kind: str) -> str:

@@ -26,7 +26,9 @@ class Cancelled(Exception):
 
 
 class Died(Exception):
-    """The parent ended while it had a job."""
+    """The parent ended while it had a job. ``words``: the end of what it wrote to stderr."""
+
+    words = ""
 
 
 class Parent:

@@ -25,6 +25,7 @@ def compile_triton(request: dict[str, Any], context: Context) -> Result:
 
         from klineage.worker import triton_compile
 
+        prepare_torch("compiler")
         problem, dims = problem_of(request), request["dims"]
         tensors = problem.tensors(dims)
         held = limits.apply(confinement(request, "compiler"))
@@ -57,6 +58,7 @@ def count(request: dict[str, Any], context: Context) -> Result:
     """Run once in the interpreter and return the exact counts."""
 
     def body(channel: Channel) -> None:
+        prepare_torch(context.kind)
         problem, dims = problem_of(request), request["dims"]
         region, slots = _region(problem, request, dims)
         limits.apply(confinement(request, context.kind))

@@ -302,3 +302,24 @@ def test_a_folder_that_cannot_be_written_is_named(
     report = judge(c("/* nowhere */"))
     assert (report.verdict, report.stages[1].reason) == (Verdict.ERROR, "cache")
     assert str(blocked) in report.why
+
+
+def test_a_worker_that_cannot_start_is_an_error(
+    rows: Workload, c: MakeC, cache_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "executable", "/nonexistent/python")
+    report = gate(GateRequest(c(), rows, "cpu-native"), fresh=True, executor=LocalExecutor())
+    assert (report.verdict, report.stages[1].reason) == (Verdict.ERROR, "worker")
+    assert "cannot start" in report.why
+
+
+def test_a_worker_that_dies_while_it_starts_shows_its_last_words(
+    rows: Workload, c: MakeC, cache_home: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "numpy.py").write_text("raise SystemExit('numpy is broken here')")
+    workers = LocalExecutor({"PATH": os.environ["PATH"], "PYTHONPATH": str(tmp_path)})
+    report = gate(GateRequest(c(), rows, "cpu-native"), fresh=True, executor=workers)
+    result = report.stage("compile")
+    assert result is not None
+    assert (result.verdict, result.reason) == (Verdict.ERROR, "worker")
+    assert "numpy is broken here" in result.log
