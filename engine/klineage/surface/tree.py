@@ -54,6 +54,18 @@ def apply_edits(source: bytes, edits: Iterable[Edit]) -> bytes:
     return b"".join(parts)
 
 
+def merge_edits(*groups: Iterable[Edit]) -> tuple[Edit, ...]:
+    """All edits in order, each once; a deletion that overlaps another deletion becomes part of it."""
+    joined: list[Edit] = []
+    for edit in sorted({e for group in groups for e in group}):
+        last = joined[-1] if joined else None
+        if last is not None and edit.start < last.end and not edit.text and not last.text:
+            joined[-1] = Edit(last.start, max(last.end, edit.end))
+        else:
+            joined.append(edit)
+    return tuple(joined)
+
+
 @dataclass(frozen=True)
 class Function:
     """One function definition. ``node`` includes decorators, ``definition`` does not."""

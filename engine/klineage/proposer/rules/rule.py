@@ -25,13 +25,11 @@ class Site:
     """One place where a rule sees its mechanism.
 
     settings: the instance's own numbers, enough (with the locus) for ``apply`` to put the mechanism back.
-    data:     what ``detect`` already worked out for ``remove``; never needed by ``apply``.
     """
 
     locus: str
     removes: tuple[Feature, ...]
     settings: dict[str, str] = field(default_factory=dict)
-    data: object = None
 
 
 @dataclass(frozen=True)

@@ -15,10 +15,9 @@ from klineage.proposer.rules.c.code import (
     declarators,
     home,
     lines_inserted,
-    merged,
 )
 from klineage.proposer.rules.rule import NotApplicable, Rewrite, Rule, Site
-from klineage.surface.tree import Edit, Unit, ancestors, parse_kernel, walk
+from klineage.surface.tree import Edit, Unit, ancestors, merge_edits, parse_kernel, walk
 
 _AGAIN = "again "  # the promise is an assignment of its own: x = __builtin_assume_aligned(x, 64);
 
@@ -94,7 +93,7 @@ def remove(kernel: Kernel, site: Site) -> Rewrite:
         else:
             pointer = arguments(call)[0]
             edits += [Edit(call.start_byte, pointer.start_byte), Edit(pointer.end_byte, call.end_byte)]
-    return Rewrite(merged(edits, _with_blank_line(unit, gone)))
+    return Rewrite(merge_edits(edits, _with_blank_line(unit, gone)))
 
 
 def _needs_alignment(unit: Unit) -> bool:

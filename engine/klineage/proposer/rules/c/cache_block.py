@@ -16,13 +16,12 @@ from klineage.proposer.rules.c.code import (
     macro_line,
     macro_text,
     macros_added,
-    merged,
     without_double_blanks,
 )
 from klineage.proposer.rules.c.reduction import block_reduction
 from klineage.proposer.rules.c.zeroing import ZERO, substituted
 from klineage.proposer.rules.rule import NotApplicable, Rewrite, Rule, Site
-from klineage.surface.tree import Edit, Function, Unit, apply_edits, parse_kernel, walk
+from klineage.surface.tree import Edit, Function, Unit, apply_edits, merge_edits, parse_kernel, walk
 
 
 @dataclass(frozen=True)
@@ -116,13 +115,13 @@ def remove(kernel: Kernel, site: Site) -> Rewrite:
     start, end = unit.lines_of(blocks[0].loop)
     edits = [Edit(start, end, text)]
     dead = [macro_line(unit, node) for node in dead_macros(unit, edits).values()]
-    return Rewrite(merged(edits, without_double_blanks(unit, _with_comments(unit, dead))))
+    return Rewrite(merge_edits(edits, without_double_blanks(unit, _with_comments(unit, dead))))
 
 
 def _with_comments(unit: Unit, lines: list[Edit]) -> list[Edit]:
     """Runs of macro lines together with the comment above."""
     edits = []
-    for edit in merged(lines):
+    for edit in merge_edits(lines):
         before = unit.source[: edit.start]
         comment = re.search(rb"(?:^[ \t]*/\*[^\n]*\*/[ \t]*\r?\n|^[ \t]*//[^\n]*\n)+\Z", before, re.MULTILINE)
         edits.append(Edit(comment.start() if comment else edit.start, edit.end))

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from tree_sitter import Node
 
 from klineage.proposer.rules.rule import NotApplicable
-from klineage.surface.tree import Edit, Function, Unit, apply_edits, readable, walk
+from klineage.surface.tree import Edit, Function, Unit, apply_edits, merge_edits, readable, walk
 
 _COMMENT = re.compile(rb"/\*.*?\*/|//[^\r\n]*", re.DOTALL)
 
@@ -143,7 +143,7 @@ def dead_items(unit: Unit, edits: Iterable[Edit]) -> list[Edit]:
     made = list(edits)
     gone: list[Edit] = []
     while True:
-        left = apply_edits(unit.source, merged(made))
+        left = apply_edits(unit.source, merge_edits(made))
         dead = next((n for n in items if code_words(unit.source, n) > 1 and code_words(left, n) == 1), None)
         if dead is None:
             return gone
@@ -243,25 +243,13 @@ def declarators(function: Function, unit: Unit) -> Iterator[tuple[str, Node]]:
                 yield unit.text(name), name
 
 
-def merged(*groups: Iterable[Edit]) -> tuple[Edit, ...]:
-    """Join edits; deletions that overlap become one."""
-    joined: list[Edit] = []
-    for edit in sorted({e for group in groups for e in group}):
-        last = joined[-1] if joined else None
-        if last is not None and edit.start < last.end and not edit.text and not last.text:
-            joined[-1] = Edit(last.start, max(last.end, edit.end))
-        else:
-            joined.append(edit)
-    return tuple(joined)
-
-
 def without_double_blanks(unit: Unit, edits: Iterable[Edit]) -> tuple[Edit, ...]:
     """Let deleted lines between two blank lines take the second one along.
 
     Deletions that touch are joined first.
     """
     joined: list[Edit] = []
-    for edit in merged(edits):
+    for edit in merge_edits(edits):
         if joined and joined[-1].end == edit.start and not edit.text and not joined[-1].text:
             joined[-1] = Edit(joined[-1].start, edit.end)
         else:

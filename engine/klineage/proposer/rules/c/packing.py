@@ -18,12 +18,11 @@ from klineage.proposer.rules.c.code import (
     home,
     innermost,
     macro_text,
-    merged,
     node_at,
     without_double_blanks,
 )
 from klineage.proposer.rules.rule import NotApplicable, Rewrite, Rule, Site, setting
-from klineage.surface.tree import Edit, Function, Unit, parse_kernel, walk
+from klineage.surface.tree import Edit, Function, Unit, merge_edits, parse_kernel, walk
 
 
 @dataclass(frozen=True)
@@ -192,8 +191,8 @@ def remove(kernel: Kernel, site: Site) -> Rewrite:
             raise NotApplicable("the panels are interleaved: the tile that reads them must be one wide first")
         edits += [deleted(unit, panel.statement), deleted(unit, panel.declaration)]
         edits += _direct(unit, panel, packer.function)
-    edits = list(merged(edits))
-    return Rewrite(without_double_blanks(unit, merged(edits, dead_items(unit, edits))))
+    edits = list(merge_edits(edits))
+    return Rewrite(without_double_blanks(unit, merge_edits(edits, dead_items(unit, edits))))
 
 
 def _value(unit: Unit, text: str) -> int | None:

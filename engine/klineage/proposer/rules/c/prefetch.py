@@ -19,11 +19,10 @@ from klineage.proposer.rules.c.code import (
     macro_line,
     macro_text,
     macros_added,
-    merged,
     node_at,
 )
 from klineage.proposer.rules.rule import NotApplicable, Rewrite, Rule, Site
-from klineage.surface.tree import Edit, Unit, parse_kernel
+from klineage.surface.tree import Edit, Unit, merge_edits, parse_kernel
 
 _CALLS = ("__builtin_prefetch", "_mm_prefetch")
 
@@ -59,7 +58,7 @@ def remove(kernel: Kernel, site: Site) -> Rewrite:
     unit = parse_kernel(kernel)
     edits = [deleted(unit, s) for s, _ in _statements(unit)]
     dead = [macro_line(unit, node) for node in dead_macros(unit, edits).values()]
-    return Rewrite(merged(edits, dead))
+    return Rewrite(merge_edits(edits, dead))
 
 
 def apply(kernel: Kernel, locus: str, settings: Mapping[str, str]) -> tuple[Edit, ...]:

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from tree_sitter import Node
 
 from klineage.kernel import Feature, Kernel
-from klineage.proposer.rules.c.code import declarators, home, merged
+from klineage.proposer.rules.c.code import declarators, home
 from klineage.proposer.rules.rule import NotApplicable, Rewrite, Rule, Site
-from klineage.surface.tree import Edit, Function, Unit, parse_kernel, walk
+from klineage.surface.tree import Edit, Function, Unit, merge_edits, parse_kernel, walk
 
 _WORDS = ("restrict", "__restrict", "__restrict__")
 
@@ -50,7 +50,7 @@ def remove(kernel: Kernel, site: Site) -> Rewrite:
         while unit.source[end : end + 1] == b" ":
             end += 1
         edits.append(Edit(qualifier.start_byte, end))
-    return Rewrite(merged(edits))
+    return Rewrite(merge_edits(edits))
 
 
 def apply(kernel: Kernel, locus: str, settings: Mapping[str, str]) -> tuple[Edit, ...]:

@@ -12,7 +12,6 @@ from klineage.proposer.rules.triton.code import (
     delete_statements,
     enclosing_statement,
     jit_functions,
-    merge,
     parameters,
     positional,
     sides,
@@ -20,7 +19,7 @@ from klineage.proposer.rules.triton.code import (
     tl_call,
     tl_calls,
 )
-from klineage.surface.tree import Edit, Function, Unit, parse_kernel, walk
+from klineage.surface.tree import Edit, Function, Unit, merge_edits, parse_kernel, walk
 
 HINTS = ("multiple_of", "max_contiguous", "max_constancy")
 OF = " of "
@@ -98,7 +97,7 @@ def remove(kernel: Kernel, site: Site) -> Rewrite:
             gone.append(statement)
         else:
             edits += [Edit(call.start_byte, inner.start_byte), Edit(inner.end_byte, call.end_byte)]
-    return Rewrite(merge(delete_statements(unit, gone), tuple(edits)))
+    return Rewrite(merge_edits(delete_statements(unit, gone), tuple(edits)))
 
 
 def apply(kernel: Kernel, locus: str, settings: Mapping[str, str]) -> tuple[Edit, ...]:

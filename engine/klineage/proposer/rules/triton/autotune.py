@@ -37,7 +37,7 @@ def detect(kernel: Kernel) -> tuple[Site, ...]:
             if name not in ("0", "configs")
         }
         settings |= {name: " ".join(unit.text(value).split()) for name, value in rest.items()}
-        sites.append(Site(function.locus, (Feature(function.locus, "autotune"),), settings, config))
+        sites.append(Site(function.locus, (Feature(function.locus, "autotune"),), settings))
     return tuple(sites)
 
 

@@ -14,12 +14,11 @@ from klineage.proposer.rules.triton.code import (
     assignment,
     enclosing_statement,
     jit_functions,
-    merge,
     stale_comments,
     tl_call,
     tl_calls,
 )
-from klineage.surface.tree import Edit, Function, Unit, parse_kernel, walk
+from klineage.surface.tree import Edit, Function, Unit, merge_edits, parse_kernel, walk
 
 _LOG2_E = math.log2(math.e)
 STALE = r"exp2|log2"
@@ -91,7 +90,7 @@ def remove(kernel: Kernel, site: Site) -> Rewrite:
         raise NotApplicable("no such function")
     edits = [e for f in _factors(unit) if (e := _without(unit, f)) is not None]
     edits += _renamed(unit, function, "exp2", b"exp")
-    return Rewrite(merge(tuple(edits), stale_comments(unit, unit.root, STALE)))
+    return Rewrite(merge_edits(tuple(edits), stale_comments(unit, unit.root, STALE)))
 
 
 def _renamed(unit: Unit, function: Function, name: str, new: bytes) -> list[Edit]:

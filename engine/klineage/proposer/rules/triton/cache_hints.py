@@ -12,7 +12,6 @@ from klineage.proposer.rules.triton.code import (
     identifiers,
     jit_functions,
     keywords,
-    merge,
     positional,
     stale_comments,
     tl_call,
@@ -20,7 +19,7 @@ from klineage.proposer.rules.triton.code import (
     value_of,
 )
 from klineage.surface.lists import add_element, remove_elements
-from klineage.surface.tree import Edit, Function, Unit, parse_kernel
+from klineage.surface.tree import Edit, Function, Unit, merge_edits, parse_kernel
 
 HINTS = ("cache_modifier", "eviction_policy")
 STALE = r"(?i)\bcache|evict|\bL[12]\b"
@@ -70,7 +69,7 @@ def remove(kernel: Kernel, site: Site) -> Rewrite:
         gone = [k for hint in HINTS if (k := keywords(unit, call).get(hint)) is not None]
         if listing is not None and gone:
             edits += remove_elements(unit, listing, gone)
-    return Rewrite(merge(tuple(edits), stale_comments(unit, function.node, STALE)))
+    return Rewrite(merge_edits(tuple(edits), stale_comments(unit, function.node, STALE)))
 
 
 def apply(kernel: Kernel, locus: str, settings: Mapping[str, str]) -> tuple[Edit, ...]:

@@ -255,15 +255,3 @@ def enclosing_statement(node: Node) -> Node:
             return current
         current = parent
     return current
-
-
-def merge(*groups: tuple[Edit, ...]) -> tuple[Edit, ...]:
-    """Join edits; a deletion that lies inside or touches another deletion becomes part of it."""
-    joined: list[Edit] = []
-    for edit in sorted({e for group in groups for e in group}):
-        last = joined[-1] if joined else None
-        if last is not None and edit.start < last.end and not edit.text and not last.text:
-            joined[-1] = Edit(last.start, max(last.end, edit.end))
-        else:
-            joined.append(edit)
-    return tuple(joined)

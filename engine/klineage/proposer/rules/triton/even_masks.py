@@ -16,14 +16,13 @@ from klineage.proposer.rules.triton.code import (
     keywords,
     launch_setting,
     launches,
-    merge,
     parameters,
     statements,
     tl_call,
     tl_calls,
 )
 from klineage.surface.lists import add_element, remove_elements
-from klineage.surface.tree import Edit, Function, Unit, apply_edits, parse_kernel
+from klineage.surface.tree import Edit, Function, Unit, apply_edits, merge_edits, parse_kernel
 
 
 def detect(kernel: Kernel) -> tuple[Site, ...]:
@@ -120,7 +119,7 @@ def remove(kernel: Kernel, site: Site) -> Rewrite:
         start = unit.line_start(statement.start_byte)
         end = unit.lines_of(statement)[1]
         edits.append(Edit(start, end, _reindented(unit, otherwise, unit.indent(statement.start_byte), end)))
-    return Rewrite(merge(tuple(edits), drop_parameter(unit, function, [name])))
+    return Rewrite(merge_edits(tuple(edits), drop_parameter(unit, function, [name])))
 
 
 def _reindented(unit: Unit, block: Node, indent: bytes, end: int) -> bytes:

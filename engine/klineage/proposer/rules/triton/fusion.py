@@ -19,7 +19,6 @@ from klineage.proposer.rules.triton.code import (
     jit_functions,
     keywords,
     launches,
-    merge,
     names,
     only_launch,
     parameters,
@@ -32,7 +31,7 @@ from klineage.proposer.rules.triton.code import (
     value_of,
 )
 from klineage.surface.lists import elements
-from klineage.surface.tree import Edit, Function, Unit, apply_edits, parse, parse_kernel
+from klineage.surface.tree import Edit, Function, Unit, apply_edits, merge_edits, parse, parse_kernel
 
 
 @dataclass(frozen=True)
@@ -136,13 +135,13 @@ def remove(kernel: Kernel, site: Site) -> Rewrite:
     gone = [s for s in statements(function.body) if s not in needed]
     pair = sides(fused.definition)
     assert pair is not None
-    second = merge(
+    second = merge_edits(
         delete_statements(unit, gone),
         (Edit(pair[1].start_byte, pair[1].end_byte, reads[0].encode("utf-8", "surrogateescape")),),
         drop_parameter(unit, function, [n for n in known if n not in in_second]),
     )
     first = _first_kernel(kernel, function, fused, name, [n for n in known if n not in in_first])
-    return Rewrite((*merge(second), *_both(unit, function, launch, first)))
+    return Rewrite((*merge_edits(second), *_both(unit, function, launch, first)))
 
 
 def _first_name(unit: Unit, pointer: str) -> str:
@@ -182,7 +181,7 @@ def _first_kernel(
     title = function.definition.child_by_field_name("name")
     assert title is not None
     gone = [s for s in statements(function.body) if s not in fused.first]
-    edits = merge(
+    edits = merge_edits(
         delete_statements(unit, gone),
         drop_parameter(unit, function, unneeded),
         (Edit(title.start_byte, title.end_byte, name.encode()),),

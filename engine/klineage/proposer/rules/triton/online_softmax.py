@@ -16,7 +16,6 @@ from klineage.proposer.rules.triton.code import (
     delete_statements,
     jit_functions,
     mentions,
-    merge,
     positional,
     sides,
     stale_comments,
@@ -25,7 +24,7 @@ from klineage.proposer.rules.triton.code import (
     tl_calls,
     used,
 )
-from klineage.surface.tree import Edit, Function, Unit, apply_edits, parse_kernel, walk
+from klineage.surface.tree import Edit, Function, Unit, apply_edits, merge_edits, parse_kernel, walk
 
 STALE = r"(?i)\brunning max|\bonline\b|rescal"
 
@@ -100,9 +99,11 @@ def remove(kernel: Kernel, site: Site) -> Rewrite:
         if not _starts_at_zero(unit, function, name):
             raise NotApplicable(f"{name!r} does not start at zero")
     at = unit.line_start(online.loop.start_byte)
-    second = merge(delete_statements(unit, _gone(unit, online)), tuple(_second_pass(unit, online)))
+    second = merge_edits(delete_statements(unit, _gone(unit, online)), tuple(_second_pass(unit, online)))
     return Rewrite(
-        merge((Edit(at, at, _first_pass(unit, online)),), second, stale_comments(unit, function.node, STALE))
+        merge_edits(
+            (Edit(at, at, _first_pass(unit, online)),), second, stale_comments(unit, function.node, STALE)
+        )
     )
 
 
@@ -123,7 +124,7 @@ def _first_pass(unit: Unit, online: _Online) -> bytes:
     assert name is not None
     renamed = (Edit(name[0].start_byte, name[0].end_byte, online.running.encode()),)
     start, end = unit.line_start(online.loop.start_byte), unit.lines_of(online.loop)[1]
-    inside = [Edit(e.start - start, e.end - start, e.text) for e in merge(gone, renamed)]
+    inside = [Edit(e.start - start, e.end - start, e.text) for e in merge_edits(gone, renamed)]
     return apply_edits(unit.source[start:end], inside) + unit.newline(start)
 
 

@@ -15,7 +15,6 @@ from klineage.proposer.rules.triton.code import (
     jit_functions,
     keywords,
     mentions,
-    merge,
     names,
     positional,
     sides,
@@ -24,7 +23,7 @@ from klineage.proposer.rules.triton.code import (
     value_of,
 )
 from klineage.surface.lists import remove_elements
-from klineage.surface.tree import Edit, Function, Unit, apply_edits, parse_kernel, walk
+from klineage.surface.tree import Edit, Function, Unit, apply_edits, merge_edits, parse_kernel, walk
 
 
 def detect(kernel: Kernel) -> tuple[Site, ...]:
@@ -119,7 +118,7 @@ def _unmasked(unit: Unit, loop: Node) -> bytes:
             keep = given[1]
             edits.append((Edit(call.start_byte, keep.start_byte), Edit(keep.end_byte, call.end_byte)))
     start, end = unit.line_start(_body(loop).start_byte), unit.lines_of(loop)[1]
-    inside = [Edit(e.start - start, e.end - start, e.text) for e in merge(*edits)]
+    inside = [Edit(e.start - start, e.end - start, e.text) for e in merge_edits(*edits)]
     return apply_edits(unit.source[start:end], inside)
 
 
@@ -136,7 +135,7 @@ def remove(kernel: Kernel, site: Site) -> Rewrite:
     definitions = [s for s in statements(function.body) if unit.text(boundary) in defined(unit, s)]
     gone = definitions if len(definitions) == 1 and len(uses) == 3 else []
     return Rewrite(
-        merge(
+        merge_edits(
             delete_statements(unit, gone),
             (
                 Edit(boundary.start_byte, boundary.end_byte, unit.text(end).encode()),

@@ -17,7 +17,6 @@ from klineage.proposer.rules.triton.code import (
     launch_setting,
     launches,
     mentions,
-    merge,
     names,
     parameters,
     sides,
@@ -27,7 +26,7 @@ from klineage.proposer.rules.triton.code import (
     tl_calls,
 )
 from klineage.surface.lists import add_element
-from klineage.surface.tree import Edit, Function, Unit, parse_kernel, walk
+from klineage.surface.tree import Edit, Function, Unit, merge_edits, parse_kernel, walk
 
 
 @dataclass(frozen=True)
@@ -187,7 +186,7 @@ def remove(kernel: Kernel, site: Site) -> Rewrite:
     elsewhere = [n for n in mentions(unit, function.body, found.group) if not _within(n, inside)]
     dropped = () if elsewhere else drop_parameter(unit, function, [found.group])
     comments = stale_comments(unit, function.node, rf"\b{found.group}\b|(?i:\bgroup|\bL2\b|swizzl)")
-    return Rewrite(merge(tuple(edits), delete_statements(unit, list(found.support)), dropped, comments))
+    return Rewrite(merge_edits(tuple(edits), delete_statements(unit, list(found.support)), dropped, comments))
 
 
 def _within(node: Node, inside: set[int]) -> bool:
