@@ -7,7 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 from klineage.worker.faults import KernelFault, WorkerError
-from klineage.worker.triton_load import Entry, translated
+from klineage.worker.triton_errors import translated
+from klineage.worker.triton_load import Entry
 
 _WARM_UP = 3
 _SLACK = 2.0  # the device waits this many times the host's launch time before a sample starts
