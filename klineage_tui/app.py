@@ -27,6 +27,7 @@ from klineage_tui.session import Session, load_session
 from klineage_tui.text.sanitize import sanitize, sanitize_lines
 from klineage_tui.themes import DEFAULT, VARIABLES, Themes, load_themes
 from klineage_tui.widgets.diff_view import DiffView
+from klineage_tui.widgets.too_small import MIN_COLUMNS, MIN_ROWS
 
 if TYPE_CHECKING:
     from klineage.lineage import Workspace
@@ -49,8 +50,8 @@ class KlineageApp(App[int]):
     BINDINGS: ClassVar[list[BindingType]] = [*bindings_for("app")]
     MODES = {"lineages": LineagesScreen, "induce": InduceScreen, "history": _history}
     DEFAULT_MODE = "lineages"
-    HORIZONTAL_BREAKPOINTS = [(0, "-tiny"), (40, "-narrow"), (100, "-medium"), (140, "-wide")]
-    VERTICAL_BREAKPOINTS = [(0, "-flat"), (10, "-low"), (20, "-high")]
+    HORIZONTAL_BREAKPOINTS = [(0, "-tiny"), (MIN_COLUMNS, "-narrow"), (100, "-medium"), (140, "-wide")]
+    VERTICAL_BREAKPOINTS = [(0, "-flat"), (MIN_ROWS, "-low"), (20, "-high")]
 
     diff_layout: var[str] = var("auto")
 

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import TYPE_CHECKING
 
 from klineage_tui.presentation.gate import verdict_role
+from klineage_tui.presentation.latencies import comparable, latencies
 from klineage_tui.text.columns import clip, pad, width
 from klineage_tui.text.line import Line, compose
-from klineage_tui.text.numbers import ratio
+from klineage_tui.text.numbers import latency, ratio
 from klineage_tui.text.sanitize import sanitize
 
 if TYPE_CHECKING:
     from klineage.lineage import Step
     from klineage.walk import WalkState
+
+_TIMED = ("slower", "faster")  # effects that a ratio belongs to
 
 
 def step_name(step: Step) -> str:
@@ -35,32 +39,39 @@ def column_lines(state: WalkState, cells: int) -> tuple[list[Line], int, dict[in
     rejected: dict[str, list[Step]] = {}
     for attempt in state.rejected:
         rejected.setdefault(attempt.parent, []).append(attempt)
+    times, _ = comparable(latencies(state.steps))
     lines: list[Line] = []
     rows: dict[int, Step] = {}
     here = 0
     for index, step in enumerate(state.steps):
         if index:
-            lines.append(compose(("│  ", "lane"), ("- " + clip(mechanism(step), cells - 5), "")))
+            lines.append(_removal_line(step, cells))
         is_head = step.commit == state.head.commit
         if is_head:
             here = len(lines)
         rows[len(lines)] = step
-        lines.append(_state_line(step, cells, is_head=is_head))
+        time = latency(times[step.commit]) if step.commit in times else ""
+        lines.append(_state_line(step, time, cells, is_head=is_head))
         for attempt in rejected.get(step.commit, ()):
             rows[len(lines)] = attempt
             lines.append(_rejected_line(attempt, cells))
     return lines, here, rows
 
 
-def _state_line(step: Step, cells: int, *, is_head: bool) -> Line:
+def _removal_line(step: Step, cells: int) -> Line:
+    effect = step_effect(step)
+    room = cells - 5 - width(effect)
+    return compose(("│  ", "lane"), "- ", pad(clip(mechanism(step), room - 1), room), (effect, "muted"))
+
+
+def _state_line(step: Step, time: str, cells: int, *, is_head: bool) -> Line:
     name = " ".join(
         part for part in (step_name(step), "" if step.number else "expert", "here" if is_head else "") if part
     )
-    effect = step_effect(step)
     mark = ("● ", "accent") if is_head else ("○ ", "lane")
-    room = cells - 2 - width(effect)
+    room = cells - 2 - width(time)
     role = "strong" if is_head else ""
-    return compose(mark, (pad(clip(name, room - 1), room), role), (effect, "muted"))
+    return compose(mark, (pad(clip(name, room - 1), room), role), (time, "muted"))
 
 
 def _rejected_line(attempt: Step, cells: int) -> Line:
@@ -78,8 +89,8 @@ def rejection_word(attempt: Step) -> str:
 
 
 def step_effect(step: Step) -> str:
-    """The ratio to the state before, or the effect in a word, where the gate gave one."""
-    if step.ratio is not None:
+    """The ratio to the state before where there is an effect, else the word: neutral claims no number."""
+    if step.ratio is not None and step.effect in _TIMED:
         return ratio(step.ratio)
     return sanitize(step.effect.replace("-", " ")) if step.effect else ""
 
@@ -114,11 +125,10 @@ def heading(state: WalkState) -> tuple[str, str]:
 
 
 def total_effect(steps: Sequence[Step]) -> str:
-    """All ratios multiplied, when every step has one: how much slower than the expert."""
-    ratios = [step.ratio for step in steps[1:]]
-    if not ratios or any(value is None for value in ratios):
+    """The effects multiplied, when every step was timed: about how much slower than the expert."""
+    timed = [step for step in steps[1:] if step.ratio is not None]
+    effects = [step.ratio for step in timed if step.ratio is not None and step.effect in _TIMED]
+    if not effects or len(timed) < len(steps) - 1:
         return ""
-    total = 1.0
-    for value in ratios:
-        total *= value or 1.0
+    total = prod(effects)
     return f"≈{ratio(total)} the expert's time"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from textual.widgets import Static
 
 MIN_COLUMNS = 40
-MIN_ROWS = 10
+MIN_ROWS = 14
 
 
 class TooSmall(Static):

@@ -22,17 +22,17 @@ def state(tmp_path_factory: pytest.TempPathFactory) -> WalkState:
 def test_column(state: WalkState) -> None:
     lines, here, rows = column_lines(state, 28)
     assert [line.text.rstrip() for line in lines] == [
-        "○ 0 expert",
-        "│  - evict",
-        "○ 1                    1.00x",
-        "│  - l2_raster",
-        "○ 2                    1.26x",
+        "○ 0 expert          0.192 ms",
+        "│  - evict           neutral",
+        "○ 1                 0.193 ms",
+        "│  - l2_raster         1.26x",
+        "○ 2                 0.243 ms",
         "├─ x split_k FAIL",
         "├─ x mma NO",
-        "│  - pipeline",
-        "○ 3                    1.77x",
-        "│  - autotune",
-        "● 4 here               42.7x",
+        "│  - pipeline          1.77x",
+        "○ 3                 0.431 ms",
+        "│  - autotune          42.7x",
+        "● 4 here             18.4 ms",
     ]
     assert here == 10
     assert rows[here].commit == state.head.commit
@@ -60,7 +60,7 @@ def test_strip_of_a_long_walk_looks_at_its_end_only(state: WalkState) -> None:
 def test_heading_multiplies_only_what_was_timed(state: WalkState, tmp_path: Path) -> None:
     assert heading(state) == (
         "gemm triton nvidia-sm90",
-        "4 steps  ≈95.6x the expert's time  sealed",
+        "4 steps  ≈95.2x the expert's time  sealed",
     )
     counted = Walk(a_lineage.make(tmp_path, sealed=False, timed=False), "gemm").state()
     assert heading(counted)[1] == "4 steps"
