@@ -30,7 +30,9 @@ def expert_request(path: Path) -> GateRequest:
     kernel = Kernel(surface, path.name, entry, source, flags=flags_of(surface, source))
     configs = autotune_configs(kernel)
     kernel = replace(kernel, config=configs[0] if configs else ())
-    return GateRequest(kernel, workload, "nvidia-sm90" if surface == "triton" else "cpu-native", baseline=kernel)
+    return GateRequest(
+        kernel, workload, "nvidia-sm90" if surface == "triton" else "cpu-native", baseline=kernel
+    )
 
 
 def timed(request: GateRequest, executor: LocalExecutor) -> tuple[float, Report]:
@@ -72,9 +74,8 @@ def main() -> None:
         stages = [statistics.median(r.stages[i].seconds for _, r in runs) for i in range(4)]
         row = "".join(f"{s:>{w}.3f}" for s, w in zip(stages, (9, 9, 9, 9), strict=True))
         cancelled = cancel_seconds(request, executor)
-        print(
-            f"{path.parent.parent.name + '-' + path.parent.name:<18}{report.verdict.value:>9}{first:>9.2f}{warm:>9.3f}{row}{cancelled:>9.3f}"
-        )
+        name = f"{path.parent.parent.name}-{path.parent.name}"
+        print(f"{name:<18}{report.verdict.value:>9}{first:>9.2f}{warm:>9.3f}{row}{cancelled:>9.3f}")
     executor.close()
 
 

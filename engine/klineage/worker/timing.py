@@ -1,7 +1,7 @@
 """From interleaved times to a ratio that can be believed, or to none.
 
-A round is baseline, candidate, candidate, baseline, and keeps the faster of each two. The effect is
-the median of the rounds' log ratios with a bootstrap interval. An interval alone calls a quarter of
+A round is baseline, candidate, candidate, baseline, or the other way round, and keeps the faster of
+each two. The effect is the median of the rounds' log ratios with a bootstrap interval. An interval alone calls a quarter of
 all A/A runs an effect, so a verdict also needs a minimum effect: the larger of 2 % and three times
 the half-width of an A/A measurement taken in the same session.
 """
@@ -115,15 +115,21 @@ def paired(candidate: Call, baseline: Call, twin: Call, plan: Plan, clock: Clock
     the luck of where code was placed included.
     """
     many_c, many_b = calibrate(candidate, plan, clock), calibrate(baseline, plan, clock)
+    if max(many_c, many_b) <= 4 * min(many_c, many_b):
+        many_c = many_b = max(many_c, many_b)  # a call that follows its own is warmer: be fair
     times_c: list[float] = []
     times_b: list[float] = []
     same: tuple[list[float], list[float]] = ([], [])
     begin = time.perf_counter()
     while True:
-        b1, c1 = sample(baseline, many_b, clock), sample(candidate, many_c, clock)
-        c2, b2 = sample(candidate, many_c, clock), sample(baseline, many_b, clock)
-        times_c.append(min(c1, c2))
-        times_b.append(min(b1, b2))
+        pair = [(baseline, many_b), (candidate, many_c)]
+        if len(times_c) % 2:
+            pair.reverse()  # so that neither is always the one between two of the other
+        first, second = pair
+        f1, s1, s2, f2 = (sample(call, many, clock) for call, many in (first, second, second, first))
+        outer, inner = min(f1, f2), min(s1, s2)
+        times_b.append(outer if first[0] is baseline else inner)
+        times_c.append(inner if first[0] is baseline else outer)
         # Every second round, and every round where the baseline costs little beside the candidate.
         if len(times_c) % 2 or times_b[-1] * many_b < 0.5 * times_c[-1] * many_c:
             a1, x1, x2, a2 = (sample(call, many_b, clock) for call in (baseline, twin, twin, baseline))

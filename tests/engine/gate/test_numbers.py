@@ -188,7 +188,7 @@ def test_pairs_are_interleaved_and_bounded() -> None:
         lambda: order.append("c"), lambda: order.append("b"), lambda: order.append("t"), plan, lambda: clock()
     )
     assert len(raw["candidate_ms"]) == len(raw["baseline_ms"]) == 8
-    assert order[2:10] == list("bccb") + list("bttb")
+    assert order[2:14] == list("bccb") + list("bttb") + list("cbbc")
 
 
 def test_a_floor_is_the_larger_of_traffic_and_arithmetic() -> None:
