@@ -15,6 +15,7 @@ from klineage_tui.screens.induce import InduceScreen
 from klineage_tui.screens.seal import SealDialog
 from klineage_tui.widgets.action_bar import ActionBar
 from klineage_tui.widgets.code_area import CodeArea
+from klineage_tui.widgets.lines import LineView
 from klineage_tui.widgets.title_row import TitleRow
 
 from .driving import SIZE, MakeApp, about, gated, induce, loaded, said, text, title, until
@@ -155,6 +156,42 @@ async def test_skip_then_seal(make_app: MakeApp, walk: Walk) -> None:
         await pilot.press("enter")
         await until(lambda: "sealed" in induce(app).query_one("#heading", TitleRow).text)
     assert [step.number for step in walk.forward()] == [0, 1]
+
+
+async def test_another_process_that_moved_on_is_noticed(make_app: MakeApp, walk: Walk) -> None:
+    app = make_app()
+    async with app.run_test(size=SIZE, notifications=True) as pilot:
+        await loaded(app)
+        await gated(app, pilot)
+        candidate = walk.candidates()[0]
+        walk.accept(candidate, walk.gate(candidate))
+        await pilot.press("a")
+        await until(lambda: "1 here" in text(app, "#lineage-view"))
+        assert "gate the kernel again" in said(app)
+    assert len(walk.state().steps) == 2, "nothing was written twice"
+
+
+async def test_a_defect_in_a_job_is_a_sentence_and_a_log(
+    make_app: MakeApp, monkeypatch: pytest.MonkeyPatch, own_folders: Path
+) -> None:
+    monkeypatch.setattr(Walk, "candidates", lambda self: {}["missing"])
+    app = make_app()
+    async with app.run_test(size=SIZE, notifications=True):
+        await until(lambda: "internal error (KeyError)" in said(app))
+        assert "internal error" in induce(app).query_one("#diff", LineView).placeholder
+    (log,) = own_folders.rglob("crash-*.log")
+    assert "KeyError" in log.read_text(encoding="utf-8")
+
+
+async def test_the_footer_takes_clicks(make_app: MakeApp) -> None:
+    app = make_app()
+    async with app.run_test(size=SIZE, notifications=True) as pilot:
+        await loaded(app)
+        footer = str(induce(app).query_one(ActionBar).render())
+        await pilot.click(ActionBar, offset=(footer.index("skip"), 0))
+        await until(lambda: "PROPOSAL 2 of" in title(app, "#proposal"))
+        await pilot.click(ActionBar, offset=(footer.index("accept"), 0))
+        await until(lambda: "gate it first" in said(app))
 
 
 @pytest.mark.parametrize(
