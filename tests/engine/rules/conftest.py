@@ -137,6 +137,30 @@ def check_comments() -> Callable[[Kernel, random.Random], None]:
     return check
 
 
+@pytest.fixture(scope="session")
+def damaged() -> Callable[[Kernel, random.Random], Kernel]:
+    """The kernel with a few pieces of its source cut out, doubled or sown with brackets."""
+
+    def damage(kernel: Kernel, rng: random.Random) -> Kernel:
+        source = bytearray(kernel.source)
+        for _ in range(rng.randrange(1, 6)):
+            at, length = rng.randrange(len(source)), rng.randrange(1, 60)
+            piece = bytes(source[at : at + length])
+            match rng.randrange(3):
+                case 0:
+                    del source[at : at + length]
+                case 1:
+                    source[at:at] = rng.choice(
+                        [b"(", b")", b"\n", b"\xff", b",", b" = ", b"[", b"#", b"{}", b"*"]
+                    )
+                case _:
+                    to = rng.randrange(len(source))
+                    source[to:to] = piece
+        return Kernel(kernel.surface, kernel.filename, kernel.entry, bytes(source), kernel.config)
+
+    return damage
+
+
 def _commented(line: bytes, number: int, kernel: Kernel, rng: random.Random) -> bytes:
     """The line with a comment of its own (not always decodable), where one may stand."""
     code = line.rstrip(b"\r\n")

@@ -269,3 +269,15 @@ def test_what_cannot_be_derived_says_why() -> None:
 def test_broken_and_empty_files_are_proposed_nothing() -> None:
     for text in ("", "void f(", "\x00\x01", "#define A", "#if 1\n"):
         assert propose(kernel(text)) == []
+
+
+@pytest.mark.parametrize("workload", [w for w, _ in EXPERTS])
+def test_damaged_files_are_proposed_only_what_is_sound(workload, expert, damaged, check_step) -> None:
+    for seed in range(8):
+        print("seed", seed)
+        broken = damaged(expert(workload, "c"), random.Random(seed))
+        for candidate in propose(broken):
+            try:
+                check_step(broken, candidate, after(broken, candidate))
+            except NotApplicable as reason:
+                assert reason.reason

@@ -309,3 +309,15 @@ def test_the_simplest_forms_pass_the_gate(workload, expert, first_walk) -> None:
 
 def test_features_are_listed_by_place_and_word(expert: Callable[[str, str], Kernel]) -> None:
     assert Feature("kernel.py::gemm_kernel/for[k]", "pipeline") in features(expert("gemm", "triton"))
+
+
+@pytest.mark.parametrize("workload", [w for w, _ in EXPERTS])
+def test_damaged_files_are_proposed_only_what_is_sound(workload, expert, damaged, check_step) -> None:
+    for seed in range(8):
+        print("seed", seed)
+        broken = damaged(expert(workload, "triton"), random.Random(seed))
+        for candidate in propose(broken):
+            try:
+                check_step(broken, candidate, after(broken, candidate))
+            except NotApplicable as reason:
+                assert reason.reason

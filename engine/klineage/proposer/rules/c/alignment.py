@@ -132,11 +132,13 @@ def apply(kernel: Kernel, locus: str, settings: Mapping[str, str]) -> tuple[Edit
             again.setdefault(function, []).append(text)
         elif name.endswith("[]"):
             at = _declared_array(unit, function, name[:-2])
-            edits.append(Edit(at, at, f" __attribute__(({value}))".encode()))
+            edits.append(Edit(at, at, f" __attribute__(({value}))".encode("utf-8", "surrogateescape")))
         else:
             pointer = _initial(unit, function, name)
             edits.append(Edit(pointer.start_byte, pointer.start_byte, b"__builtin_assume_aligned("))
-            edits.append(Edit(pointer.end_byte, pointer.end_byte, f", {value})".encode()))
+            edits.append(
+                Edit(pointer.end_byte, pointer.end_byte, f", {value})".encode("utf-8", "surrogateescape"))
+            )
     for function, lines in again.items():
         found = unit.function(function)
         if found is None:

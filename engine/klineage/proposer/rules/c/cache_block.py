@@ -181,13 +181,13 @@ def _offset(unit: Unit, nest: Node, swept: str, variable: str, extent: str, leng
             continue
         whole = re.sub(r"\s+", " ", unit.text(node.parent))
         if unit.text(node) == extent and whole in (f"{extent} - {swept}", f"{swept} < {extent}"):
-            edits.append(Edit(node.start_byte, node.end_byte, length.encode()))
+            edits.append(Edit(node.start_byte, node.end_byte, length.encode("utf-8", "surrogateescape")))
         elif unit.text(node) == swept and node.parent.type == "binary_expression":
             sign = node.parent.child_by_field_name("operator")
             operator = unit.text(sign) if sign is not None else ""
             if operator in ("+", "*"):
                 text = f"{variable} + {swept}" if operator == "+" else f"({variable} + {swept})"
-                edits.append(Edit(node.start_byte, node.end_byte, text.encode()))
+                edits.append(Edit(node.start_byte, node.end_byte, text.encode("utf-8", "surrogateescape")))
     return edits
 
 
@@ -202,9 +202,12 @@ def _nested(unit: Unit, nest: Node, inner: bytes, blocks: list[tuple[str, tuple[
         left = f"{extent} - {variable}"
         least = f"smaller({size}, {left})" if smaller else f"{left} < {size} ? {left} : {size}"
         lines.append(
-            pad + f"for (int64_t {variable} = 0; {variable} < {extent}; {variable} += {size}) {{".encode()
+            pad
+            + f"for (int64_t {variable} = 0; {variable} < {extent}; {variable} += {size}) {{".encode(
+                "utf-8", "surrogateescape"
+            )
         )
-        lines.append(pad + f"    int64_t {length} = {least};".encode())
+        lines.append(pad + f"    int64_t {length} = {least};".encode("utf-8", "surrogateescape"))
         closing.insert(0, pad + b"}")
     head = b"".join(line + newline for line in lines)
     moved = b"".join(b"    " * len(blocks) + line for line in inner.splitlines(keepends=True))

@@ -168,7 +168,9 @@ def macro_text(unit: Unit, definition: Node) -> str:
 
 def code_words(source: bytes, name: str) -> int:
     """How often a word occurs outside comments."""
-    return len(re.findall(rb"\b" + name.encode() + rb"\b", _COMMENT.sub(b" ", source)))
+    return len(
+        re.findall(rb"\b" + name.encode("utf-8", "surrogateescape") + rb"\b", _COMMENT.sub(b" ", source))
+    )
 
 
 def dead_macros(unit: Unit, edits: Iterable[Edit]) -> dict[str, Node]:

@@ -271,7 +271,10 @@ def apply(kernel: Kernel, locus: str, settings: Mapping[str, str]) -> tuple[Edit
     newline = unit.newline(at)
     buffers = [f"static {element} {name}[{settings[f'{name}.size']}];" for name in panels]
     text = (
-        newline.join(line.encode() for line in [*buffers, "", *_function_text(function, element), ""])
+        newline.join(
+            line.encode("utf-8", "surrogateescape")
+            for line in [*buffers, "", *_function_text(function, element), ""]
+        )
         + newline
     )
     return (*edits, Edit(at, at, text))
@@ -284,7 +287,13 @@ def _packed(unit: Unit, name: str, part: Mapping[str, str]) -> list[Edit]:
         text = unit.text(node) if node.type == "binary_expression" else ""
         if text.startswith(head) and text.endswith(tail) and "+" not in text[len(head) :]:
             row = text[len(head) : -len(tail)]
-            edits.append(Edit(node.start_byte, node.end_byte, f"{name} + {row} * {part['depth']}".encode()))
+            edits.append(
+                Edit(
+                    node.start_byte,
+                    node.end_byte,
+                    f"{name} + {row} * {part['depth']}".encode("utf-8", "surrogateescape"),
+                )
+            )
     if not edits:
         raise NotApplicable(f"nothing reads rows of {part['source']!r}")
     return edits

@@ -30,11 +30,19 @@ def block_reduction(unit: Unit, nest: Node, variable: str, extent: str, length: 
             loop = _bounded_loop(unit, called, parameter) if text == extent else None
             if loop is not None:
                 summing = True
-                edits.append(Edit(argument.start_byte, argument.end_byte, length.encode()))
+                edits.append(
+                    Edit(argument.start_byte, argument.end_byte, length.encode("utf-8", "surrogateescape"))
+                )
                 edits += _later(unit, called, loop, dict(zip(parameters, given, strict=False)), variable)
             if text == "1" and _chooses(unit, called, parameter):
                 adding = True
-                edits.append(Edit(argument.start_byte, argument.end_byte, f"{variable} == 0".encode()))
+                edits.append(
+                    Edit(
+                        argument.start_byte,
+                        argument.end_byte,
+                        f"{variable} == 0".encode("utf-8", "surrogateescape"),
+                    )
+                )
     if not (summing and adding):
         raise NotApplicable(f"no calls sum over {extent} and add up what they find")
     return edits
@@ -70,7 +78,13 @@ def _later(unit: Unit, called: Function, loop: Node, given: dict[str, Node], var
             continue
         argument = given[origin]
         stride = "" if step == "1" else f" * {step}"
-        edits.append(Edit(argument.end_byte, argument.end_byte, f" + {variable}{stride}".encode()))
+        edits.append(
+            Edit(
+                argument.end_byte,
+                argument.end_byte,
+                f" + {variable}{stride}".encode("utf-8", "surrogateescape"),
+            )
+        )
     return edits
 
 

@@ -72,7 +72,7 @@ def apply(kernel: Kernel, locus: str, settings: Mapping[str, str]) -> tuple[Edit
 def _promise(unit: Unit, function: Function, pointer: str, word: str) -> Edit:
     for name, node in declarators(function, unit):
         if name == pointer and node.parent is not None and node.parent.type == "pointer_declarator":
-            return Edit(node.start_byte, node.start_byte, f"{word} ".encode())
+            return Edit(node.start_byte, node.start_byte, f"{word} ".encode("utf-8", "surrogateescape"))
     raise NotApplicable(f"{function.name} has no pointer {pointer!r}")
 
 

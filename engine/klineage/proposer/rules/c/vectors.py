@@ -137,7 +137,10 @@ def remove(kernel: Kernel, site: Site) -> Rewrite:
     macros = dict(vector.branches[-1][1])
     macros[vector.width] = str(_SIZES[vector.element])
     newline = unit.newline(vector.span[0])
-    lines = b"".join(f"#define {name} {value}".encode() + newline for name, value in macros.items())
+    lines = b"".join(
+        f"#define {name} {value}".encode("utf-8", "surrogateescape") + newline
+        for name, value in macros.items()
+    )
     start = vector.attribute.start_byte
     while unit.source[start - 1 : start] in (b" ", b"\t"):
         start -= 1
@@ -155,7 +158,7 @@ def apply(kernel: Kernel, locus: str, settings: Mapping[str, str]) -> tuple[Edit
     if len(declared) != 1 or width not in known:
         raise NotApplicable(f"no element type {name!r} with a width {width!r} to make a vector of")
     at = declared[0].end_byte
-    edits = [Edit(at, at, f" __attribute__(({attributes}))".encode())]
+    edits = [Edit(at, at, f" __attribute__(({attributes}))".encode("utf-8", "surrogateescape"))]
     chain = dict(_branch(value) for key, value in settings.items() if key.startswith("branch."))
     if list(chain) == [""]:
         return (*edits, macro_edit(unit, known[width], chain[""][width]))
@@ -182,7 +185,7 @@ def _chain_text(chain: Mapping[str, Mapping[str, str]], newline: bytes) -> bytes
         lines.append("#else" if condition == "else" else f"{word} {condition}")
         lines += [f"#define {macro} {value}" for macro, value in macros.items()]
         word = "#elif"
-    return b"".join(line.encode() + newline for line in [*lines, "#endif"])
+    return b"".join(line.encode("utf-8", "surrogateescape") + newline for line in [*lines, "#endif"])
 
 
 VECTORS = Rule(

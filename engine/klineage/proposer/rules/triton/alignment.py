@@ -113,7 +113,7 @@ def apply(kernel: Kernel, locus: str, settings: Mapping[str, str]) -> tuple[Edit
     wrapped = [(_assigned(unit, function, name), hint) for hint, name in map(_parts, hints["value"])]
     wrapped += [(_expression(unit, function, text), hint) for hint, text in map(_parts, hints["inside"])]
     for node, hint in wrapped:
-        before, after = _spell(hint, "\0").encode().split(b"\0")
+        before, after = _spell(hint, "\0").encode("utf-8", "surrogateescape").split(b"\0")
         edits += [Edit(node.start_byte, node.start_byte, before), Edit(node.end_byte, node.end_byte, after)]
     return tuple(edits)
 
@@ -145,7 +145,11 @@ def _hinted_again(unit: Unit, function: Function, again: list[tuple[str, str]]) 
         node = last.get(block, statements(function.body)[0])
         at = unit.line_end(node.end_byte) if block in last else unit.line_start(node.start_byte)
         indent, newline = unit.indent(node.start_byte), unit.newline(node.start_byte)
-        edits.append(Edit(at, at, b"".join(indent + line.encode() + newline for line in lines)))
+        edits.append(
+            Edit(
+                at, at, b"".join(indent + line.encode("utf-8", "surrogateescape") + newline for line in lines)
+            )
+        )
     return edits
 
 
@@ -185,7 +189,11 @@ def _spell(hint: str, inner: str) -> str:
 
 def _line(unit: Unit, before: Node, text: str) -> bytes:
     """A line to insert at the first character of a statement."""
-    return text.encode() + unit.newline(before.start_byte) + unit.indent(before.start_byte)
+    return (
+        text.encode("utf-8", "surrogateescape")
+        + unit.newline(before.start_byte)
+        + unit.indent(before.start_byte)
+    )
 
 
 ALIGNMENT = Rule(

@@ -48,8 +48,8 @@ def _factors(unit: Unit) -> list[Node]:
     found = []
     for node in walk(unit.root):
         if node.type == "float":
-            text = unit.text(node).rstrip("fF")
-            if abs(float(text) - _LOG2_E) < 1e-6:
+            text = unit.text(node)
+            if re.fullmatch(r"\d+\.\d+", text) and abs(float(text) - _LOG2_E) < 1e-6:
                 found.append(node)
         elif node.type == "call" and re.fullmatch(r"(math|np|numpy)\.log2\(\s*\w+\.e\s*\)", unit.text(node)):
             found.append(node)
@@ -125,14 +125,14 @@ def _assigned(unit: Unit, variable: str) -> Node:
 def _with_factor(unit: Unit, value: Node, factor: str) -> list[Edit]:
     left, sign = value.child_by_field_name("left"), value.child_by_field_name("operator")
     if left is not None and sign is not None and unit.text(sign) == "/" and unit.text(left) in ("1", "1.0"):
-        return [Edit(left.start_byte, left.end_byte, factor.encode())]
+        return [Edit(left.start_byte, left.end_byte, factor.encode("utf-8", "surrogateescape"))]
     if sign is not None and unit.text(sign) in ("*", "/"):
-        return [Edit(value.end_byte, value.end_byte, f" * {factor}".encode())]
+        return [Edit(value.end_byte, value.end_byte, f" * {factor}".encode("utf-8", "surrogateescape"))]
     if value.type in ("identifier", "integer", "float", "call", "attribute", "subscript"):
-        return [Edit(value.end_byte, value.end_byte, f" * {factor}".encode())]
+        return [Edit(value.end_byte, value.end_byte, f" * {factor}".encode("utf-8", "surrogateescape"))]
     return [
         Edit(value.start_byte, value.start_byte, b"("),
-        Edit(value.end_byte, value.end_byte, f") * {factor}".encode()),
+        Edit(value.end_byte, value.end_byte, f") * {factor}".encode("utf-8", "surrogateescape")),
     ]
 
 

@@ -148,7 +148,16 @@ def apply(kernel: Kernel, locus: str, settings: Mapping[str, str]) -> tuple[Edit
     plain = b"".join(
         deeper + line[len(indent) :] for line in _unmasked(unit, run, start, end).splitlines(keepends=True)
     )
-    text = indent + f"if {name}:".encode() + newline + plain + indent + b"else:" + newline + masked
+    text = (
+        indent
+        + f"if {name}:".encode("utf-8", "surrogateescape")
+        + newline
+        + plain
+        + indent
+        + b"else:"
+        + newline
+        + masked
+    )
     return (Edit(start, end, text), *_passed(unit, function, name, setting(settings, name)))
 
 

@@ -184,7 +184,7 @@ def _first_kernel(
     edits = merge_edits(
         delete_statements(unit, gone),
         drop_parameter(unit, function, unneeded),
-        (Edit(title.start_byte, title.end_byte, name.encode()),),
+        (Edit(title.start_byte, title.end_byte, name.encode("utf-8", "surrogateescape")),),
         tuple(_renamed(launch, name) for launch in launches(unit, function.name)),
     )
     other = parse(kernel.surface, kernel.filename, apply_edits(kernel.source, edits))
@@ -202,7 +202,7 @@ def _renamed(launch: Launch, name: str) -> Edit:
     function = launch.call.child_by_field_name("function")
     value = function.child_by_field_name("value") if function is not None else None
     assert value is not None
-    return Edit(value.start_byte, value.end_byte, name.encode())
+    return Edit(value.start_byte, value.end_byte, name.encode("utf-8", "surrogateescape"))
 
 
 def _both(unit: Unit, function: Function, launch: Launch, first: tuple[bytes, bytes]) -> tuple[Edit, ...]:
@@ -280,12 +280,14 @@ def _joined_parameters(unit: Unit, first: Function, second: Function, one: Launc
         Edit(
             first_own.start_byte,
             first_own.start_byte,
-            b"".join(unit.text(theirs[n]).encode() + b"," + gap for _, n in missing),
+            b"".join(
+                unit.text(theirs[n]).encode("utf-8", "surrogateescape") + b"," + gap for _, n in missing
+            ),
         ),
         Edit(
             first_given.start_byte,
             first_given.start_byte,
-            b"".join(unit.text(given[i]).encode() + b", " for i, _ in missing),
+            b"".join(unit.text(given[i]).encode("utf-8", "surrogateescape") + b", " for i, _ in missing),
         ),
     ]
 

@@ -122,7 +122,7 @@ def _first_pass(unit: Unit, online: _Online) -> bytes:
     gone = delete_statements(unit, [s for s in body if s not in keep])
     name = sides(online.maximum)
     assert name is not None
-    renamed = (Edit(name[0].start_byte, name[0].end_byte, online.running.encode()),)
+    renamed = (Edit(name[0].start_byte, name[0].end_byte, online.running.encode("utf-8", "surrogateescape")),)
     start, end = unit.line_start(online.loop.start_byte), unit.lines_of(online.loop)[1]
     inside = [Edit(e.start - start, e.end - start, e.text) for e in merge_edits(gone, renamed)]
     return apply_edits(unit.source[start:end], inside) + unit.newline(start)
@@ -163,7 +163,9 @@ def _second_pass(unit: Unit, online: _Online) -> list[Edit]:
         if statement.id in gone:
             continue
         for mention in mentions(unit, statement, online.new):
-            edits.append(Edit(mention.start_byte, mention.end_byte, online.running.encode()))
+            edits.append(
+                Edit(mention.start_byte, mention.end_byte, online.running.encode("utf-8", "surrogateescape"))
+            )
         for mention in mentions(unit, statement, online.rescale):
             edits.append(_unscaled(mention))
     return edits
@@ -209,14 +211,17 @@ def apply(kernel: Kernel, locus: str, settings: Mapping[str, str]) -> tuple[Edit
         )
     ]
     for statement in body:
-        edits += [Edit(m.start_byte, m.end_byte, new.encode()) for m in mentions(unit, statement, running)]
+        edits += [
+            Edit(m.start_byte, m.end_byte, new.encode("utf-8", "surrogateescape"))
+            for m in mentions(unit, statement, running)
+        ]
     lines = [f"{rescale} = {exponential}({running} - {new})"]
     edits.append(_line_at(unit, unit.line_end(weights.end_byte), indent, lines[0], newline))
     edits += _rescaled(unit, function, second, rescale, indent, newline)
     end = unit.line_end(body[-1].end_byte)
     last = f"{running} = {new}"
     lead = b"" if unit.source[:end].endswith((b"\n", b"\r")) else newline
-    return (*edits, Edit(end, end, lead + indent + last.encode() + newline))
+    return (*edits, Edit(end, end, lead + indent + last.encode("utf-8", "surrogateescape") + newline))
 
 
 def _two_passes(unit: Unit, function: Function) -> tuple[Node, Node, Node] | None:
@@ -255,7 +260,9 @@ def _rescaled(
             pair = sides(statement)
             left = pair[1].child_by_field_name("left") if pair is not None else None
             if left is not None and unit.text(left) == name and _rank(unit, function, name) == 1:
-                edits.append(Edit(left.end_byte, left.end_byte, f" * {rescale}".encode()))
+                edits.append(
+                    Edit(left.end_byte, left.end_byte, f" * {rescale}".encode("utf-8", "surrogateescape"))
+                )
                 continue
             factor = rescale if _rank(unit, function, name) == 1 else f"{rescale}[:, None]"
             after = _first_carried(unit, loop)

@@ -138,7 +138,9 @@ def remove(kernel: Kernel, site: Site) -> Rewrite:
         merge_edits(
             delete_statements(unit, gone),
             (
-                Edit(boundary.start_byte, boundary.end_byte, unit.text(end).encode()),
+                Edit(
+                    boundary.start_byte, boundary.end_byte, unit.text(end).encode("utf-8", "surrogateescape")
+                ),
                 Edit(unit.line_start(_body(first).start_byte), unit.line_start(_body(second).start_byte)),
             ),
         )
@@ -158,13 +160,15 @@ def apply(kernel: Kernel, locus: str, settings: Mapping[str, str]) -> tuple[Edit
     indent, newline = unit.indent(at), unit.newline(at)
     header = unit.source[at : unit.line_start(_body(loop).start_byte)]
     last = bounds[1]
-    whole = apply_edits(header, [Edit(last.start_byte - at, last.end_byte - at, name.encode())])
-    count = indent + f"{name} = {end} // {step} * {step}".encode() + newline
+    whole = apply_edits(
+        header, [Edit(last.start_byte - at, last.end_byte - at, name.encode("utf-8", "surrogateescape"))]
+    )
+    count = indent + f"{name} = {end} // {step} * {step}".encode("utf-8", "surrogateescape") + newline
     right = loop.child_by_field_name("right")
     assert right is not None
-    first = Edit(bounds[0].start_byte, bounds[0].end_byte, name.encode())
+    first = Edit(bounds[0].start_byte, bounds[0].end_byte, name.encode("utf-8", "surrogateescape"))
     if "rest" in settings:
-        first = Edit(right.start_byte, right.end_byte, settings["rest"].encode())
+        first = Edit(right.start_byte, right.end_byte, settings["rest"].encode("utf-8", "surrogateescape"))
     return Edit(at, at, count + whole + _unmasked(unit, loop) + newline), first
 
 

@@ -180,7 +180,7 @@ def remove(kernel: Kernel, site: Site) -> Rewrite:
     for statement, operator in ((found.row, "//"), (found.col, "%")):
         pair = sides(statement)
         assert pair is not None
-        text = f"{found.program} {operator} {found.columns}".encode()
+        text = f"{found.program} {operator} {found.columns}".encode("utf-8", "surrogateescape")
         edits.append(Edit(pair[1].start_byte, pair[1].end_byte, text))
     inside = {found.row.id, found.col.id, *(s.id for s in found.support)}
     elsewhere = [n for n in mentions(unit, function.body, found.group) if not _within(n, inside)]
@@ -225,7 +225,11 @@ def apply(kernel: Kernel, locus: str, settings: Mapping[str, str]) -> tuple[Edit
     for statement, value in zip((row, col), grouped, strict=True):
         pair = sides(statement)
         assert pair is not None
-        edits.append(Edit(pair[1].start_byte, pair[1].end_byte, value.format(program).encode()))
+        edits.append(
+            Edit(
+                pair[1].start_byte, pair[1].end_byte, value.format(program).encode("utf-8", "surrogateescape")
+            )
+        )
     return (*edits, *_passed(unit, function, group, size))
 
 
@@ -300,7 +304,9 @@ def _definition(unit: Unit, function: Function, name: str) -> Node:
 def _before(unit: Unit, statement: Node, lines: list[str]) -> Edit:
     at = unit.line_start(statement.start_byte)
     indent, newline = unit.indent(at), unit.newline(at)
-    return Edit(at, at, b"".join(indent + line.encode() + newline for line in lines))
+    return Edit(
+        at, at, b"".join(indent + line.encode("utf-8", "surrogateescape") + newline for line in lines)
+    )
 
 
 def _passed(unit: Unit, function: Function, group: str, size: str) -> list[Edit]:

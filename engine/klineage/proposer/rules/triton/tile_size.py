@@ -140,7 +140,7 @@ def _resize(kernel: Kernel, function: Function, sizes: Mapping[str, str]) -> tup
         if keyword is None or name not in tiles:
             raise NotApplicable(f"{name} is no block size of the launch")
         value = value_of(keyword)
-        edits.append(Edit(value.start_byte, value.end_byte, size.encode()))
+        edits.append(Edit(value.start_byte, value.end_byte, size.encode("utf-8", "surrogateescape")))
     for literal in _grid_literals(unit, launch):
         owners = [n for n in tiles if _counts_blocks(unit, launch, n, unit.text(literal), tiles)]
         wanted = {sizes.get(n, tiles[n]) for n in owners}
@@ -149,7 +149,9 @@ def _resize(kernel: Kernel, function: Function, sizes: Mapping[str, str]) -> tup
                 f"the grid repeats {unit.text(literal)} as a number: it could be any of {owners}"
             )
         if wanted:
-            edits.append(Edit(literal.start_byte, literal.end_byte, wanted.pop().encode()))
+            edits.append(
+                Edit(literal.start_byte, literal.end_byte, wanted.pop().encode("utf-8", "surrogateescape"))
+            )
     return tuple(edits)
 
 
