@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from tree_sitter import Node
@@ -9,6 +10,7 @@ from tree_sitter import Node
 from klineage.kernel import Feature, Kernel
 from klineage.proposer.rules.rule import NotApplicable, Rewrite, Rule, Site
 from klineage.proposer.rules.triton.code import (
+    argument,
     delete_statements,
     enclosing_statement,
     jit_functions,
@@ -49,7 +51,7 @@ def _hints(unit: Unit, function: Function) -> dict[str, str]:
             kind, target = ("again" if unit.text(pair[0]) == target else "value"), unit.text(pair[0])
         found[_numbered(found, kind)] = f"{_shape(unit, call)}{OF}{target}"
     for call in tl_calls(unit, function.body, "assume"):
-        found[_numbered(found, "assume")] = unit.text(positional(unit, call)[0])
+        found[_numbered(found, "assume")] = argument(unit, call, 0)
     return found
 
 
@@ -103,7 +105,7 @@ def remove(kernel: Kernel, site: Site) -> Rewrite:
 def apply(kernel: Kernel, locus: str, settings: Mapping[str, str]) -> tuple[Edit, ...]:
     unit = parse_kernel(kernel)
     function = unit.function_at(locus)
-    if function is None:
+    if function is None or not statements(function.body):
         raise NotApplicable("no such function")
     first = statements(function.body)[0]
     hints = {kind: _of_kind(settings, kind) for kind in ("assume", "again", "value", "inside")}
@@ -182,9 +184,11 @@ def _expression(unit: Unit, function: Function, text: str) -> Node:
 
 
 def _spell(hint: str, inner: str) -> str:
-    for word in HINTS:
-        hint = hint.replace(f"{word}(", f"tl.{word}(")
-    return hint.replace("_,", f"{inner},", 1) if "(_," in hint else hint
+    """The hint as code, around ``inner``."""
+    before, hole, after = re.sub(rf"\b({'|'.join(HINTS)})\(", r"tl.\1(", hint).partition("(_")
+    if not hole:
+        raise NotApplicable(f"not a hint: {hint!r}")
+    return f"{before}({inner}{after}"
 
 
 def _line(unit: Unit, before: Node, text: str) -> bytes:

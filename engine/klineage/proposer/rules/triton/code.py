@@ -117,6 +117,12 @@ def positional(unit: Unit, call: Node) -> list[Node]:
     return [a for a in elements(listing) if a.type != "keyword_argument"] if listing is not None else []
 
 
+def argument(unit: Unit, call: Node, index: int) -> str:
+    """The text of a positional argument; empty when the call has too few."""
+    given = positional(unit, call)
+    return unit.text(given[index]) if index < len(given) else ""
+
+
 def keywords(unit: Unit, call: Node) -> dict[str, Node]:
     """The keyword arguments of a call: the ``name=value`` nodes by name."""
     listing = call.child_by_field_name("arguments")

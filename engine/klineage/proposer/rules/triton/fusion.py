@@ -269,7 +269,7 @@ def _joined_parameters(unit: Unit, first: Function, second: Function, one: Launc
     listing = second.definition.child_by_field_name("parameters")
     given = [a for a in elements(one.arguments) if a.type != "keyword_argument"]
     missing = [(i, n) for i, n in enumerate(theirs) if n not in ours]
-    if listing is None or not ours or any(i >= len(given) for i, _ in missing):
+    if listing is None or not ours or not elements(two.arguments) or any(i >= len(given) for i, _ in missing):
         raise NotApplicable("the first kernel takes a constant that the second lacks")
     if not missing:
         return []

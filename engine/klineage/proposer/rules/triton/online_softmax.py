@@ -12,6 +12,7 @@ from tree_sitter import Node
 from klineage.kernel import Feature, Kernel
 from klineage.proposer.rules.rule import NotApplicable, Rewrite, Rule, Site, setting
 from klineage.proposer.rules.triton.code import (
+    argument,
     defined,
     delete_statements,
     jit_functions,
@@ -82,7 +83,7 @@ def _pair(unit: Unit, pair: tuple[Node, Node]) -> tuple[str, str]:
 def _decay(unit: Unit, value: Node, running: str, new: str) -> bool:
     if tl_call(unit, value) not in ("exp", "exp2"):
         return False
-    return re.sub(r"\s", "", unit.text(positional(unit, value)[0])) == f"{running}-{new}"
+    return re.sub(r"\s", "", argument(unit, value, 0)) == f"{running}-{new}"
 
 
 def remove(kernel: Kernel, site: Site) -> Rewrite:
@@ -233,11 +234,11 @@ def _two_passes(unit: Unit, function: Function) -> tuple[Node, Node, Node] | Non
         ranges = [loop.child_by_field_name("right") for loop in (first, second)]
         if None in ranges or len({unit.text(r) for r in ranges if r is not None}) != 1:
             continue
-        last = statements(_body(first))[-1]
-        pair = sides(last)
-        if pair is None or tl_call(unit, pair[1]) != "maximum":
+        last = next(reversed(statements(_body(first))), None)
+        pair = sides(last) if last is not None else None
+        if last is None or pair is None or tl_call(unit, pair[1]) != "maximum":
             continue
-        if unit.text(positional(unit, pair[1])[0]) == unit.text(pair[0]) and pair[0].type == "identifier":
+        if argument(unit, pair[1], 0) == unit.text(pair[0]) and pair[0].type == "identifier":
             return first, second, last
     return None
 
@@ -304,8 +305,8 @@ def _starts_at_zero(unit: Unit, function: Function, name: str) -> bool:
     value = _initial(unit, function, name)
     if tl_call(unit, value) == "zeros":
         return True
-    given = positional(unit, value) if tl_call(unit, value) == "full" else [value]
-    return unit.text(given[-1] if len(given) < 2 else given[1]) in ("0", "0.0")
+    filled = argument(unit, value, 1) if tl_call(unit, value) == "full" else unit.text(value)
+    return filled in ("0", "0.0")
 
 
 def _line_at(unit: Unit, at: int, indent: bytes, text: str, newline: bytes) -> Edit:

@@ -62,17 +62,11 @@ def _divisions(unit: Unit, function: Function) -> list[tuple[Node, Node]]:
         sign = node.child_by_field_name("operator")
         if node.type != "binary_operator" or left is None or right is None or sign is None:
             continue
-        if (
-            unit.text(sign) == "/"
-            and unit.text(left) in ("1", "1.0")
-            and tl_call(unit, right) in ("sqrt", "sqrt_rn")
-        ):
-            outer = (
-                node.parent
-                if node.parent is not None and node.parent.type == "parenthesized_expression"
-                else node
-            )
-            found.append((outer, positional(unit, right)[0]))
+        root = positional(unit, right) if tl_call(unit, right) in ("sqrt", "sqrt_rn") else []
+        if unit.text(sign) == "/" and unit.text(left) in ("1", "1.0") and root:
+            bracketed = node.parent is not None and node.parent.type == "parenthesized_expression"
+            outer = node.parent if bracketed and node.parent is not None else node
+            found.append((outer, root[0]))
     return found
 
 
