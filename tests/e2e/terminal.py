@@ -26,6 +26,16 @@ KEYS = {
 }
 
 
+def _set_size(descriptor: int, columns: int, rows: int) -> None:
+    fcntl.ioctl(descriptor, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+
+def _environment(more: dict[str, str]) -> dict[str, str]:
+    kept = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "COLUMNS", "LINES")}
+    terminal = {"TERM": "xterm-256color", "COLORTERM": "truecolor", "TEXTUAL_ANIMATIONS": "none"}
+    return {**kept, **terminal, **more}
+
+
 class Terminal:
     """Runs a command in a pty of the given size. Use as a context manager; it ends what it started."""
 
@@ -36,28 +46,21 @@ class Terminal:
         self._stream = pyte.ByteStream(self.screen)
         self.pid, self._fd = pty.fork()
         if self.pid == 0:
-            os.environ.update(
-                {
-                    "TERM": "xterm-256color",
-                    "COLORTERM": "truecolor",
-                    "TEXTUAL_ANIMATIONS": "none",
-                    **(environment or {}),
-                }
-            )
-            os.environ.pop("NO_COLOR", None)
-            os.execvp(command[0], list(command))
-        self.resize(columns, rows)
+            _set_size(0, columns, rows)
+            # The C library's own environment may hold a size that readline put there: pass ours alone.
+            os.execvpe(command[0], list(command), _environment(environment or {}))
         self.status: int | None = None
 
     def resize(self, columns: int, rows: int) -> None:
-        fcntl.ioctl(self._fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+        _set_size(self._fd, columns, rows)
         self.screen.resize(rows, columns)
         os.kill(self.pid, signal.SIGWINCH)
 
     def press(self, *keys: str) -> None:
         for key in keys:
             os.write(self._fd, KEYS.get(key, key).encode())
-            self._read(0.05)
+            # An escape that another key follows at once is that key with alt.
+            self._read(0.4 if key == "escape" else 0.05)
 
     def text(self) -> str:
         return "\n".join(line.rstrip() for line in self.screen.display)
