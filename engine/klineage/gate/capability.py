@@ -11,6 +11,9 @@ TRITON_REMEDY = "pip install 'klineage-tui[triton]'"
 
 _LAYERS = {
     "no_processes": "kernels cannot start processes",
+    "files": "kernels read only Python, libraries and their own folder",
+    "small_folder": "kernels write only to a small empty folder",
+    "no_privileges": "kernels have no privileges",
     "no_network": "kernels have no network",
     "no_signals_or_sockets": "kernels cannot signal or connect",
     "memory": "memory is limited",

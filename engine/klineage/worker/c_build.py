@@ -113,7 +113,6 @@ def build(source: bytes, filename: str, flags: tuple[str, ...], cache: Path) -> 
     if found:
         return found
     try:
-        cache.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=cache, prefix="build-") as scratch:
             record = _compile(path, source, filename, flags, Path(scratch), cache)
             folder.mkdir(parents=True, exist_ok=True)
@@ -122,9 +121,25 @@ def build(source: bytes, filename: str, flags: tuple[str, ...], cache: Path) -> 
             partial.write_text(json.dumps(record), encoding="utf-8")
             partial.replace(folder / "record.json")
     except OSError as error:
-        text = f"cannot keep compiled kernels in {cache}: {error.strerror}; make room there, or set XDG_CACHE_HOME"
-        raise WorkerError("cache", text) from error
+        raise _no_room(cache, error) from error
     return {**record, "library": str(folder / "kernel.so"), "cached": False}
+
+
+def open_cache(folder: str) -> Path:
+    """The cache folder of a request, made if need be. Raises WorkerError("cache") when it cannot be."""
+    cache = Path(folder)
+    try:
+        cache.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise _no_room(cache, error) from error
+    return cache
+
+
+def _no_room(cache: Path, error: OSError) -> WorkerError:
+    text = (
+        f"cannot keep compiled kernels in {cache}: {error.strerror}; make room there, or set XDG_CACHE_HOME"
+    )
+    return WorkerError("cache", text)
 
 
 def _cached(folder: Path) -> dict[str, Any] | None:

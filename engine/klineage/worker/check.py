@@ -89,11 +89,15 @@ def candidate(request: dict[str, Any], kind: str, arena: int, channel: Channel) 
 def confinement(request: dict[str, Any], kind: str) -> limits.Limits:
     """The limits of a child that runs kernel code. A GPU maps far more than it uses, and compiles."""
     wanted = request["limits"]
+    kernels = (request.get("kernel"), request.get("baseline"))
     return limits.Limits(
         cpu_seconds=int(wanted["total_seconds"] * 4) + 5,
         memory=None if kind == "gpu" else int(wanted["memory_bytes"]),
         processes=kind in ("gpu", "compiler"),
+        devices=kind == "gpu",
         open_files=4096 if kind == "gpu" else 256,
+        reads=tuple(str(k["library"]) for k in kernels if k and "library" in k),
+        writes=(str(request["cache"]),) if "cache" in request else (),
     )
 
 

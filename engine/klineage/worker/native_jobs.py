@@ -26,9 +26,10 @@ def compile_c(request: dict[str, Any], context: Context) -> Result:
     c_build.compiler()  # in the server, so that its version is asked for once
 
     def build(channel: Channel) -> None:
+        cache = c_build.open_cache(request["cache"])
         held = limits.apply(confinement(request, "compiler"))  # a source can make a compiler eat the machine
         flags = tuple(kernel["flags"])
-        done = c_build.build(source_of(kernel), kernel["filename"], flags, Path(request["cache"]))
+        done = c_build.build(source_of(kernel), kernel["filename"], flags, cache)
         problem = problem_of(request)
         c_native.bind([tuple(p) for p in kernel["parameters"]], problem, request["dims"])
         channel.send(result={"verdict": "pass", "reason": "ok", "summary": "", "layers": held, **done})
@@ -78,9 +79,9 @@ def _measure(request: dict[str, Any], channel: Channel) -> None:
     clock = timing.CLOCKS[timer]
     cost = problem.cost(dims)
     region = _region(slots, total, inputs)
+    held = limits.apply(confinement(request, "native"))
     if len(kernels) > 1:
         kernels.append({**kernels[1], "library": _twin(kernels[1]["library"])})
-    held = limits.apply(confinement(request, "native"))
     calls = []
     for kernel in kernels:
         loaded = CRunner({**kernel, "flags": [f for k in kernels for f in k["flags"]]}, problem, dims)

@@ -6,6 +6,7 @@ import mmap
 import os
 import socket
 import time
+from pathlib import Path
 from typing import Any
 
 from klineage.worker import limits
@@ -30,10 +31,22 @@ def _memory_refused() -> bool:
     return False
 
 
-def _body(channel: Channel) -> None:
-    held = limits.apply(limits.Limits(cpu_seconds=10, memory=limits.GIB))
+def _read_refused(path: str) -> bool:
+    try:
+        os.close(os.open(path, os.O_RDONLY))
+    except OSError:
+        return True
+    return False
+
+
+def _body(secret: str, channel: Channel) -> None:
+    wanted = limits.Limits(cpu_seconds=10, memory=limits.GIB)
+    held = limits.apply(wanted, "selftest")
     held["memory"] = held["memory"] and _memory_refused()
     held["no_signals_or_sockets"] = held["no_signals_or_sockets"] and _socket_refused()
+    held["files"] = held["files"] and _read_refused(secret)
+    space = os.statvfs(".")
+    held["small_folder"] = held["small_folder"] and space.f_blocks * space.f_frsize <= wanted.folder_bytes
     channel.send(layers=held)
     if os.fork() == 0:  # the last thing that it does, where the wall stands
         os._exit(0)
@@ -43,7 +56,9 @@ def _body(channel: Channel) -> None:
 def layers(context: Context) -> Result:
     """Which layers hold here, by attempt where an attempt is harmless."""
     held: dict[str, Any] = {}
-    child = spawn("selftest", _body)
+    secret = str(Path(os.environ["KLINEAGE_SCRATCH"]) / "secret")
+    Path(secret).write_text("a kernel may not read this", encoding="ascii")
+    child = spawn("selftest", lambda channel: _body(secret, channel))
     try:
         for _, message in watch([child], [time.monotonic() + 20], context.control, context.job):
             if "layers" in message:

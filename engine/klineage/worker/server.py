@@ -134,6 +134,7 @@ def _prepare(kind: str) -> dict[str, str]:
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     limits.adopt_orphans()
+    limits.prepare()
     versions = _preload(kind)
     gc.freeze()  # a collection in a child would copy every page that it shares with this process
     return versions
