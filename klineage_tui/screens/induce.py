@@ -73,6 +73,8 @@ class InduceScreen(InduceGate):
 
     def _loaded(self, loaded: Loaded) -> None:
         fresh = self._state is None
+        if fresh:
+            self.show_proposal_tab()
         self._state, self._queue = loaded.state, loaded.queue
         self._deciding = False
         if self._run is not None and self._run.key[1] != loaded.state.head.kernel:

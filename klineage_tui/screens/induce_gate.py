@@ -74,6 +74,7 @@ class InduceGate(InduceEdits):
     def do_gate(self) -> None:
         walk, state, current = self.host.walk, self._state, self._queue.current
         assert walk is not None and state is not None and current is not None
+        self.show_proposal_tab()
         run = self._run = GateRun(current, state.head.kernel)
         self._outcome.pop(run.key, None)
 

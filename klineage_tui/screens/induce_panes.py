@@ -32,8 +32,13 @@ if TYPE_CHECKING:
 _LINEAGE_CELLS = 30
 _TABS = ("proposal", "kernel", "lineage")
 _NOTHING_LEFT = (
-    "No proposal is left. {seal} seals this lineage; {edit} lets you simplify the kernel by hand; "
-    "{history} shows its history."
+    "No proposal is left. {seal} seals the walk, which writes it as a lineage from naive to expert; "
+    "{edit} lets you simplify the kernel further by hand; {history} shows its history."
+)
+_NOTHING_YET = "No rule sees anything to simplify in this kernel. {edit} lets you simplify it by hand."
+_SEALED = (
+    "This walk is sealed. {history} shows the lineage from naive to expert: what each step adds and what it "
+    "is worth. {edit} simplifies the kernel further by hand; {undo} takes the seal back."
 )
 
 
@@ -97,6 +102,11 @@ class InducePanes(Place):
         self.query_one(view).focus()
         self.call_after_refresh(self._mark_touched)  # a hidden view cannot scroll
 
+    def show_proposal_tab(self) -> None:
+        """Where panes are tabs: what a verb works on, and its progress, are on the first one."""
+        if self.has_class("-narrow") and self._tab != 0:
+            self.choose_tab(0)
+
     def on_tab_row_chosen(self, message: TabRow.Chosen) -> None:
         self.choose_tab(message.index)
 
@@ -155,9 +165,16 @@ class InducePanes(Place):
             self._touched = []
             self._mark_touched()
             view = self.query_one(DiffView)
-            key = {name: self.key_of(name) for name in ("seal", "edit", "history")}
-            view.placeholder = _NOTHING_LEFT.format(**key)
+            key = {name: self.key_of(name) for name in ("seal", "edit", "history", "undo")}
+            view.placeholder = self._nothing_left().format(**key)
             view.clear()
+
+    def _nothing_left(self) -> str:
+        """What to do on a state that nobody has a proposal for."""
+        shown = self._shown
+        if shown is not None and shown.sealed:
+            return _SEALED
+        return _NOTHING_YET if shown is not None and len(shown.steps) == 1 else _NOTHING_LEFT
 
     def show_diff(self, old: Kernel, new: bytes, ops: Sequence[Op]) -> None:
         """The diff, and in the kernel beside it the lines that it touches, brought into view."""

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from textual.app import ComposeResult
+from textual.content import Content
+from textual.widgets import Static
 
 from klineage_tui.actions import bindings_for
-from klineage_tui.presentation.lineages import lineage_lines
+from klineage_tui.presentation.lineages import lineage_lines, welcome
 from klineage_tui.screens.place import Place
 from klineage_tui.widgets.action_bar import ActionBar
 from klineage_tui.widgets.lines import Lines, LineView
@@ -24,6 +26,10 @@ class LineagesScreen(Place):
 
     PLACE = "lineages"
     BINDINGS = [*bindings_for("lineages")]
+    DEFAULT_CSS = """
+    LineagesScreen LineView { height: auto; min-height: 1; max-height: 55%; margin: 1 0 0 0; }
+    LineagesScreen #welcome { height: auto; max-width: 100; padding: 1 2; }
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -36,6 +42,7 @@ class LineagesScreen(Place):
     def compose(self) -> ComposeResult:
         yield TitleRow("klineage", id="heading")
         yield LineView(id="lineages", placeholder="Opening the workspace…")
+        yield Static(id="welcome", markup=False)
         yield ActionBar(self.PLACE, self.host.keys_in_force)
 
     def on_mount(self) -> None:
@@ -51,8 +58,12 @@ class LineagesScreen(Place):
         view = self.query_one("#lineages", LineView)
         self._summaries = summaries
         ids = [summary.id for summary in summaries]
-        self.query_one("#heading", TitleRow).show("klineage", str(self._app.path))
-        view.placeholder = "No lineage yet. In a shell: klineage new KERNEL --workload gemm"
+        self.query_one("#heading", TitleRow).show(
+            [("klineage", "bold"), ("  choose a lineage", "$muted")], str(self._app.path)
+        )
+        view.placeholder = ""
+        parts = welcome(str(self._app.path), self.host.keys_in_force, empty=not summaries)
+        self.query_one("#welcome", Static).update(Content.assemble(*parts))
         view.show(Lines(lineage_lines(summaries)), keep_position=True)
         walk = self.host.walk
         if walk is not None and walk.id in ids:

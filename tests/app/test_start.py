@@ -8,7 +8,8 @@ import pytest
 from klineage.errors import KlineageError
 from klineage.lineage import Workspace
 from klineage.resources import shipped
-from klineage.walk import new_lineage
+from klineage.walk import new_lineage, open_workspace
+from textual.widgets import Static
 
 from klineage_tui import app as app_module
 from klineage_tui.config import Config
@@ -56,6 +57,27 @@ async def test_tabs_at_80x24_reach_every_pane(make_app: MakeApp) -> None:
             assert app.focused.size.height > 3
 
 
+async def test_at_80x24_a_gate_is_shown_where_it_runs(make_app: MakeApp) -> None:
+    app = make_app()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await loaded(app)
+        await pilot.press("tab", "tab")
+        assert app.focused is not None
+        assert app.focused.id == "lineage-view"
+        await pilot.press("g")
+        assert app.screen.query_one("#gate").size.width, "the verb's progress is on screen"
+        await pilot.press("escape")
+
+
+async def test_an_empty_workspace_says_how_to_begin(tmp_path: Path, make_app: MakeApp) -> None:
+    open_workspace(tmp_path / "a b", create=True).close()
+    app = make_app()
+    app.path = tmp_path / "a b"
+    async with app.run_test(size=(80, 24)):
+        await until(lambda: "klineage new" in str(app.screen.query_one("#welcome", Static).render()))
+        assert "-w '" in str(app.screen.query_one("#welcome", Static).render()), "as a shell needs it"
+
+
 async def test_the_layout_key_always_changes_what_is_shown(make_app: MakeApp) -> None:
     app = make_app()
     async with app.run_test(size=(160, 48)) as pilot:
@@ -80,6 +102,10 @@ async def test_several_lineages_are_offered_and_the_last_is_remembered(
     async with app.run_test(size=(120, 30)) as pilot:
         await until(lambda: isinstance(app.screen, LineagesScreen) and app.screen._summaries)
         ids = [summary.id for summary in app.screen._summaries]  # type: ignore[attr-defined]
+        welcome = str(app.screen.query_one("#welcome", Static).render())
+        assert "enter opens one" in welcome
+        assert "g gates a proposal" in welcome
+        assert f"-w {workspace.path}" in welcome
         await pilot.press("1")
         assert isinstance(app.screen, LineagesScreen), "nothing is open yet, so Induce is closed"
         await pilot.press("down", "enter")
