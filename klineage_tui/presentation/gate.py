@@ -128,10 +128,12 @@ def _summary(result: StageResult) -> str:
     m = result.measurement
     if result.verdict == "pass" and {"worst", "rtol", "cases"} <= result.numbers.keys():
         n = result.numbers
-        return f"worst {n['worst']:.2g} of {n['rtol']:.2g}, {n['cases']:.0f} cases"
+        return f"error {n['worst']:.2g}, allowed {n['rtol']:.2g}, {n['cases']:.0f} cases"
     if m is None or result.effect is None or m.ratio is None or m.baseline_ms is None:
         return sanitize(result.summary)
-    return f"{ratio(m.ratio, m.low, m.high)}  {latency(m.candidate_ms)} of {latency(m.baseline_ms)}"
+    before, after = latency(m.baseline_ms), latency(m.candidate_ms)
+    number, unit = before.split()
+    return f"{ratio(m.ratio, m.low, m.high)}  {number if after.endswith(' ' + unit) else before} → {after}"
 
 
 def _after(view: GateView, results: Mapping[str, StageResult], width: int) -> list[Line]:
@@ -243,7 +245,7 @@ def _hint(view: GateView, deciding: StageResult | None) -> str:
     if view.status == "broken":
         return f"{key['gate']} tries again"
     if deciding is None:
-        return f"{key['accept']} accepts it"
+        return f"{key['accept']} accepts it, {key['reject']} rejects it, {key['edit']} edits it"
     if deciding.verdict in ("error", "unsupported"):
         return "This says nothing of the kernel; klineage doctor tells what this machine can gate."
     return f"{key['reject']} keeps it as a rejected attempt, {key['edit']} edits it"

@@ -50,11 +50,11 @@ def test_words_come_first_and_the_ratio_before_the_times() -> None:
     lines = _text(_view(STATIC, COMPILE, CORRECT, PROFILE))
     assert lines[0].split()[:2] == ["static", "PASS"]
     assert lines[2].split()[:2] == ["correct", "PASS"]
-    assert "worst 0.0021 of 0.016, 12 cases" in lines[2]
+    assert "error 0.0021, allowed 0.016, 12 cases" in lines[2]
     assert lines[3].split()[:5] == ["profile", "SLOWER", "1.77x", "[1.75,", "1.79]"]
-    assert "0.342 ms of 0.193 ms" in lines[3]
+    assert "0.193 → 0.342 ms" in lines[3], "before, then after"
     assert any("noise ±1.76 %" in line and "29.2 % of the floor" in line for line in lines)
-    assert "a accepts it" in lines
+    assert "a accepts it, x rejects it, e edits it" in lines
 
 
 def test_the_failing_case_and_the_way_on() -> None:
