@@ -38,7 +38,9 @@ def waterfall_lines(steps: Sequence[Step], cells: int) -> list[Line]:
         other = found.get(step.commit)
         shown = latency(other.milliseconds) if other else ""
         bar = _length(time, slowest, fastest, room, logarithmic=logarithmic)
-        gone = max(0, _length(before, slowest, fastest, room, logarithmic=logarithmic) - bar) if time else 0
+        gone = 0  # a neutral step claims no gain
+        if time is not None and step.effect == "faster":
+            gone = max(0, _length(before, slowest, fastest, room, logarithmic=logarithmic) - bar)
         lines.append(
             compose(
                 (fit(step_name(step), _NAME), "strong"),

@@ -109,6 +109,20 @@ def test_the_waterfall_says_its_scale() -> None:
     assert "linear" in waterfall_lines(WALK[:2], 100)[0].text
 
 
+def test_a_neutral_step_shows_no_gain() -> None:
+    times = "{} ms of {} ms (cuda-event, paper)"
+    steps = [
+        EXPERT,
+        *(
+            replace(WALK[1], commit=effect, effect=effect, ratio=0.92, profile=times.format(after, before))
+            for effect, after, before in (("neutral", 5.5, 6.0), ("faster", 1.0, 5.5))
+        ),
+    ]
+    gains = [line.text.count("░") for line in waterfall_lines(steps, 100)]
+    assert gains[-2] == 0
+    assert gains[-1] > 0
+
+
 def test_counts_are_never_times() -> None:
     counted = replace(WALK[1], profile="counts, not time: bytes 2.00x", effect="more-work", ratio=None)
     assert latencies([EXPERT, counted]) == {}
