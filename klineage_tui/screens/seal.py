@@ -47,10 +47,9 @@ class SealDialog(ModalScreen[bool]):
         self._lines: list[str] = []
 
     def compose(self) -> ComposeResult:
-        left = f" {self._pending} proposals are still undecided." if self._pending else ""
         question = (
-            f"Turn the {self._states - 1} accepted steps round: derive each one forward again, gate all "
-            f"{self._states} states, and write the forward lineage.{left}"
+            f"Turn {_count(self._states - 1, 'accepted step')} round: derive each one forward again, gate all "
+            f"{self._states} states, and write the lineage from naive to expert. {_undecided(self._pending)}"
         )
         with Vertical():
             yield Static("Seal the lineage", classes="title", markup=False)
@@ -98,14 +97,22 @@ class SealDialog(ModalScreen[bool]):
 
     def _progress(self, text: str) -> None:
         self._lines.append(f"gating {text}")
+        # A transition is named by its state, K1 to the expert; what is derived is gated in between.
+        if text.startswith("K"):
+            self.query_one(".title", Static).update(
+                f"Seal the lineage: {text.split()[0][1:]} of {_count(self._states - 1, 'transition')}"
+            )
         self._show(self._lines, self._help("", "stops it; nothing is written then"))
 
     def _done(self, steps: tuple[Step, ...]) -> None:
         self._phase = "done"
         derived = sum(step.forward == "derived" for step in steps)
         replayed = sum(step.forward == "replayed" for step in steps)
-        sentence = f"Sealed: {len(steps)} states, {derived} transitions derived, {replayed} replayed."
-        self._show([*self._lines, "", sentence], self._help("closes", "closes"))
+        sentence = (
+            f"Sealed: {len(steps)} states, {_count(derived, 'transition')} derived, {replayed} replayed."
+        )
+        way_on = f"After this, {shown_key(self._keys['history'])} shows the lineage in History."
+        self._show([*self._lines, "", sentence, way_on], self._help("closes", "closes"))
 
     def _failed(self, sentence: str) -> None:
         self._phase = "failed"
@@ -113,3 +120,13 @@ class SealDialog(ModalScreen[bool]):
 
     def on_unmount(self) -> None:
         self._cancel.set()
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def _undecided(pending: int) -> str:
+    if not pending:
+        return ""
+    return f"{_count(pending, 'proposal')} {'is' if pending == 1 else 'are'} still undecided."
