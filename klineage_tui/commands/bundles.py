@@ -29,11 +29,13 @@ def _bundle(arguments: argparse.Namespace) -> int:
         with opened_workspace(arguments) as workspace:
             bundle_create(workspace, arguments.id, file)
         name = arguments.id
+        sentence = f"{name}: written to {file}; klineage bundle open {file} -w DIR reads it into a workspace"
     else:
         file = arguments.file
         with opened_workspace(arguments, create=True) as workspace:
             name = bundle_open(file, workspace)
-    print_json({"id": name, "file": str(file)}) if arguments.json else say(f"{name}: {file}")
+            sentence = f"{name}: read from {file} into {workspace.path}"
+    print_json({"id": name, "file": str(file)}) if arguments.json else say(sentence)
     return 0
 
 

@@ -59,6 +59,10 @@ def say(text: str = "") -> None:
     print("\n".join(sanitize_lines(text)))
 
 
+def plural(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
 def print_json(value: Any) -> None:
     """One JSON value on stdout; dataclasses, enums, bytes (as text) and times included."""
     import msgspec

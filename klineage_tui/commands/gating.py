@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from klineage_tui.commands.common import Run, add_json, print_json, say
 
 if TYPE_CHECKING:
+    from klineage.gate import Report
     from klineage.kernel import Kernel
     from klineage.workload import Workload
 
@@ -41,13 +42,24 @@ def _gate(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json({**_builtins(report), "verdict": report.verdict, "why": report.why})
     else:
-        from klineage_tui.presentation.gate import GateView, gate_lines
+        _say_report(report)
+    return 0 if report.verdict is Verdict.PASS else 1
 
+
+def _say_report(report: Report) -> None:
+    from klineage_tui.presentation.gate import GateView, gate_lines, trust
+
+    lines = [
+        line.text
         for line in gate_lines(
             GateView(status="current", report=report), width=shutil.get_terminal_size((100, 24)).columns
-        ):
-            say(line.text)
-    return 0 if report.verdict is Verdict.PASS else 1
+        )
+    ]
+    lines.append("")
+    for line, before in zip(lines, ["", *lines], strict=False):
+        if line or before:
+            say(line)
+    say(f"known by: {trust(report)}, {report.platform}")
 
 
 def _kernel(path: Path, workload: Workload, arguments: argparse.Namespace) -> Kernel:

@@ -65,11 +65,15 @@ def _log(arguments: argparse.Namespace) -> int:
         return 0
     if arguments.forward and not forward:
         say(f"{arguments.id} is not sealed yet; klineage seal {arguments.id} writes the forward lineage")
+    from klineage_tui.presentation.details import outcome
+    from klineage_tui.text.columns import pad, widest
+
+    cells = widest([step.subject for step in steps])
     for step in steps:
         name = (
             f"x{step.number}" if step.decision == "rejected" else f"{'K' if use_forward else ''}{step.number}"
         )
-        say(f"{step.commit[:10]}  {name:>4}  {step.subject:<46} {step.profile or step.why}")
+        say(f"{step.commit[:10]}  {name:>4}  {pad(step.subject, cells)}  {outcome(step)}".rstrip())
     return 0
 
 
@@ -138,7 +142,13 @@ def _blame(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json(
             [
-                {"line": number, "commit": step.commit, "step": step.number, "action": step.action, "text": text}
+                {
+                    "line": number,
+                    "commit": step.commit,
+                    "step": step.number,
+                    "action": step.action,
+                    "text": text,
+                }
                 for number, step, text in lines
             ]
         )

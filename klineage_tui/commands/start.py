@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 from pathlib import Path
 
+from klineage_tui.cli import default_workspace
 from klineage_tui.commands.common import Run, add_json, add_workspace, opened_workspace, print_json, say
 
 
@@ -61,7 +63,8 @@ def _new(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json({"id": name})
     else:
-        say(f"{name}: opened; next: klineage propose {name}, or klineage walk {name}")
+        folder = shlex.quote(str(arguments.workspace or default_workspace()))
+        say(f"{name}: opened; next: klineage {folder} --lineage {name}, or klineage walk {name} -w {folder}")
     return 0
 
 

@@ -15,6 +15,7 @@ from klineage_tui.commands.common import (
     add_json,
     add_lineage,
     opened_walk,
+    plural,
     print_json,
     say,
     step_row,
@@ -62,7 +63,12 @@ def _propose(arguments: argparse.Namespace) -> int:
             print_json(rows)
             return 0
         if not rows:
-            say(f"{walk.id}: no rule sees anything left to remove; klineage seal {walk.id} ends the walk")
+            way_on = (
+                f"klineage seal {walk.id} ends the walk"
+                if len(state.steps) > 1
+                else f"simplify it by hand: klineage accept {walk.id} --file YOURS"
+            )
+            say(f"{walk.id}: no rule sees anything left to remove; {way_on}")
         for row in rows:
             mark = f"  (rejected: {row['rejected']})" if row["rejected"] else ""
             say(f"{row['number']:>3}  {row['title']:<44} {row['action']:<20} {row['locus']}{mark}")
@@ -102,8 +108,10 @@ def _walk(arguments: argparse.Namespace) -> int:
 
 
 def _say_step(step: Step) -> None:
+    from klineage_tui.presentation.details import outcome
+
     mark = "x" if step.decision == "rejected" else "o"
-    say(f"{mark} {step.number:>2}  {step.subject:<44} {step.profile or step.why}")
+    say(f"{mark} {step.number:>2}  {step.subject:<44}  {outcome(step)}".rstrip())
 
 
 def _progress() -> Callable[[Candidate | None, GateEvent], None] | None:
@@ -172,7 +180,7 @@ def _chosen(walk: Walk, arguments: argparse.Namespace) -> Candidate:
     number: int = arguments.number
     if not 1 <= number <= len(candidates):
         raise KlineageError(
-            f"{walk.id} has {len(candidates)} proposals, not a number {number}; klineage propose {walk.id} lists them"
+            f"{walk.id} has {plural(len(candidates), 'proposal')}, not a number {number}; klineage propose {walk.id} lists them"
         )
     return candidates[number - 1]
 
@@ -212,7 +220,7 @@ def _seal(arguments: argparse.Namespace) -> int:
             print_json([step_row(step) for step in steps])
         else:
             say(
-                f"{walk.id}: sealed, {len(steps) - 1} optimizations; git log -p lineage/{walk.id} reads it as a course"
+                f"{walk.id}: sealed, {plural(len(steps) - 1, 'optimization')}; git log -p lineage/{walk.id} reads it as a course"
             )
     return 0
 

@@ -58,6 +58,13 @@ _FORWARD = {
 }
 
 
+def outcome(step: Step) -> str:
+    """What a step did to the profile, in one line for lists: the word, then its numbers; or why it was rejected."""
+    if not step.effect:
+        return sanitize(step.why or step.profile)
+    return next(_profile(step, 1000)).text[_LABEL:]
+
+
 def _decision(step: Step) -> str:
     who = f" by {step.who}" if step.who else ""
     return f"{step.decision}{who}, {step.when:%Y-%m-%d %H:%M} UTC"

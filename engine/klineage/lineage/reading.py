@@ -162,5 +162,5 @@ class Reader:
     def _need(self, lineage_id: str) -> str:
         head = store.head(self.git, refs.walk(check_id(lineage_id)))
         if not head:
-            raise KlineageError(f"there is no lineage {lineage_id!r} in {self.path}; klineage log lists them")
+            raise KlineageError(f"there is no lineage {lineage_id!r} in {self.path}; klineage list shows them")
         return head
