@@ -1,8 +1,53 @@
-"""Where workers run. For now: on this machine."""
+"""Where workers run: on this machine, or on another one over ssh."""
 
 from __future__ import annotations
 
-from klineage.executor.local import LocalExecutor, local
-from klineage.executor.parent import Cancelled
+import atexit
+import threading
 
-__all__ = ["Cancelled", "LocalExecutor", "local"]
+from klineage.executor.base import Executor
+from klineage.executor.host import Host, HostExecutor
+from klineage.executor.local import LocalExecutor
+from klineage.executor.parent import Cancelled, Died
+
+__all__ = [
+    "Cancelled",
+    "Died",
+    "Executor",
+    "Host",
+    "HostExecutor",
+    "LocalExecutor",
+    "current",
+    "local",
+    "use",
+]
+
+_shared: dict[Host | None, Executor] = {}
+_host: Host | None = None
+_guard = threading.Lock()
+
+
+def use(host: Host | None) -> None:
+    """From now on gates of this process run on ``host``; on this machine when it is None."""
+    global _host
+    with _guard:
+        _host = host
+
+
+def current() -> Executor:
+    """The executor that gates of this process share; closed when the process ends."""
+    return _of(_host)
+
+
+def local() -> Executor:
+    """The shared executor of this machine."""
+    return _of(None)
+
+
+def _of(host: Host | None) -> Executor:
+    with _guard:
+        if host not in _shared:
+            made = LocalExecutor() if host is None else HostExecutor(host)
+            atexit.register(made.close)
+            _shared[host] = made
+        return _shared[host]

@@ -1,22 +1,25 @@
-"""One preloaded parent: a ``python -m klineage.worker`` process, and the lines that go to and fro."""
+"""One preloaded parent: a worker process, here or behind ssh, and the lines that go to and fro."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import selectors
+import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import IO, Any
 
 PROTOCOL = 1
 START_SECONDS = 120.0
 CANCEL_POLL = 0.02
+LINE_CAP = 64 << 20
 
 Progress = Callable[[dict[str, Any]], None]
 
@@ -26,56 +29,81 @@ class Cancelled(Exception):
 
 
 class Died(Exception):
-    """The parent ended while it had a job. ``words``: the end of what it wrote to stderr."""
+    """The worker is not there any more, or never was. ``words``: the end of what it wrote to stderr.
 
-    words = ""
+    ``reason`` is a machine-readable code: "worker", or why a host could not be used.
+    """
+
+    def __init__(self, message: str, reason: str = "worker", *, complete: bool = False) -> None:
+        super().__init__(message)
+        self.reason, self.words = reason, ""
+        self.complete = complete  # the message is a sentence already
 
 
 class Parent:
-    """One running ``python -m klineage.worker``."""
+    """One running worker: ``command`` is started and given ``source`` before the first line, if there is any."""
 
-    def __init__(self, kind: str, environment: Mapping[str, str]) -> None:
-        self.kind = kind
+    def __init__(self, command: Sequence[str], environment: Mapping[str, str], source: bytes = b"") -> None:
         self._errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process
-        self._folder = tempfile.TemporaryDirectory(prefix="klineage-worker-")
-        self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "klineage.worker", "--kind", kind],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._errors,
-            env=dict(environment),
-            cwd=self._folder.name,
-            start_new_session=True,
-        )
+        try:
+            self._process = subprocess.Popen(
+                list(command),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self._errors,
+                env=dict(environment),
+                cwd="/",
+                start_new_session=True,
+            )
+        except OSError:
+            self._errors.close()
+            raise
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._in, self._out = self._process.stdin, self._process.stdout
-        self._buffer = b""
-        self._jobs = 0
+        os.set_blocking(self._in.fileno(), False)
+        self._source, self._buffer, self._jobs = source, b"", 0
         self.versions: dict[str, str] = {}
+        self.hello: dict[str, Any] = {}
 
     @property
     def pid(self) -> int:
         return self._process.pid
 
+    @property
+    def exit(self) -> int | None:
+        """Its exit status, once it has ended."""
+        return self._process.poll()
+
     def greet(self, cancel: threading.Event | None) -> None:
         """Wait for the hello. Raises Died when it does not come."""
         deadline = time.monotonic() + START_SECONDS
+        self._write(self._source, deadline, cancel)
         message = self._next(deadline, cancel)
-        if message is None or message.get("hello") != PROTOCOL:
-            raise Died(f"said {message!r} instead of hello")
-        self.versions = dict(message["versions"])
+        if message is None:
+            raise Died(f"did not start within {START_SECONDS:.0f} s")
+        if "refused" in message:
+            raise Died(str(message.get("summary")), str(message["refused"]), complete=True)
+        versions = message.get("versions")
+        if message.get("hello") != PROTOCOL or not isinstance(versions, dict):
+            raise Died(f"said {str(message)[:200]} instead of hello")
+        self.hello, self.versions = message, {str(k): str(v) for k, v in versions.items()}
 
     def submit(
         self,
         job: dict[str, Any],
         on_progress: Progress | None,
-        deadline: float,
+        timeout: float,
         cancel: threading.Event | None,
     ) -> dict[str, Any]:
+        """Run a job; its answer has ``verdict``, ``reason`` and ``summary``. Waiting for a device costs no time.
+
+        Raises Died when no such answer comes within ``timeout`` seconds, Cancelled when the job was cancelled.
+        """
         self._jobs += 1
         number = self._jobs
-        self._send({**job, "id": number})
+        deadline = time.monotonic() + timeout
+        self._send({**job, "id": number}, deadline, cancel)
         try:
             while True:
                 message = self._next(deadline, cancel)
@@ -83,15 +111,17 @@ class Parent:
                     raise Died("gave no answer in time")
                 if message.get("id") != number:
                     continue
-                if "progress" in message and on_progress:
-                    on_progress(message["progress"])
+                progress = message.get("progress")
+                if isinstance(progress, dict):
+                    deadline = time.monotonic() + timeout if progress.get("waiting") else deadline
+                    if on_progress:
+                        on_progress(progress)
                 if "result" in message:
-                    result: dict[str, Any] = message["result"]
-                    return result
+                    return _checked(message["result"])
         except Died:
             raise
         except BaseException:  # cancelled, interrupted, or what the caller's own callback raised
-            self._send({"cancel": number})
+            self._send({"cancel": number}, time.monotonic() + 5, None)
             self._drain(number)
             raise
 
@@ -105,12 +135,27 @@ class Parent:
             if message.get("id") == number and "result" in message:
                 return
 
-    def _send(self, message: dict[str, Any]) -> None:
-        try:
-            self._in.write(json.dumps(message).encode() + b"\n")
-            self._in.flush()
-        except (BrokenPipeError, ValueError) as error:
-            raise Died("is gone") from error
+    def _send(self, message: dict[str, Any], deadline: float, cancel: threading.Event | None) -> None:
+        self._write(json.dumps(message).encode() + b"\n", deadline, cancel)
+
+    def _write(self, data: bytes, deadline: float, cancel: threading.Event | None) -> None:
+        """Write all of it. Raises Died when it does not take it, Cancelled when called away."""
+        view = memoryview(data)
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._in, selectors.EVENT_WRITE)
+            while view:
+                if cancel is not None and cancel.is_set():
+                    raise Cancelled if self._source else Died("was left in the middle of a line")
+                if time.monotonic() > deadline:
+                    raise Died("takes no more input")
+                if not selector.select(CANCEL_POLL):
+                    continue
+                try:
+                    view = view[os.write(self._in.fileno(), view) :]
+                except BlockingIOError:
+                    continue
+                except (OSError, ValueError) as error:
+                    raise Died(self._end()) from error
 
     def _next(self, deadline: float, cancel: threading.Event | None) -> dict[str, Any] | None:
         """The next line, or None at the deadline. Raises Cancelled, or Died at the end of its output."""
@@ -126,28 +171,68 @@ class Parent:
                     continue
                 piece = os.read(self._out.fileno(), 1 << 20)
                 if not piece:
-                    raise Died(f"ended (exit {self._process.wait(5)})")
+                    raise Died(self._end())
                 self._buffer += piece
+                if len(self._buffer) > LINE_CAP:
+                    raise Died("sent a line without an end")
         line, _, self._buffer = self._buffer.partition(b"\n")
-        message: dict[str, Any] = json.loads(line)
-        return message
+        return parse_line(line)
+
+    def _end(self) -> str:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return f"ended (exit {self._process.wait(5)})"
+        return "closed its output"
 
     def last_words(self) -> str:
         """The end of what it wrote to stderr."""
-        self._errors.seek(0)
-        return self._errors.read()[-4000:].decode("utf-8", "replace")
+        size = self._errors.seek(0, os.SEEK_END)
+        self._errors.seek(max(0, size - 4000))
+        return self._errors.read().decode("utf-8", "replace")
 
     def alive(self) -> bool:
         return self._process.poll() is None
 
     def close(self) -> None:
         """End it: the end of its input is enough; a parent that hangs is killed with its group."""
-        self._in.close()
+        with contextlib.suppress(OSError):
+            self._in.close()
         try:
             self._process.wait(2)
         except subprocess.TimeoutExpired:
-            os.killpg(self._process.pid, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()
         self._out.close()
         self._errors.close()
-        self._folder.cleanup()
+
+    def tidy(self) -> None:
+        """Remove the folder of a worker of this machine that could not do so itself."""
+        home = self.hello.get("home")
+        if isinstance(home, str) and Path(home).name.startswith("klineage-server-"):
+            shutil.rmtree(home, ignore_errors=True)
+
+
+def parse_line(line: bytes) -> dict[str, Any]:
+    """One message. Raises Died for anything that is not one."""
+    try:
+        message = json.loads(line)
+    except (ValueError, RecursionError):
+        message = None
+    if not isinstance(message, dict):
+        raise Died(f"sent a line that is no message: {line[:80]!r}")
+    return message
+
+
+_VERDICTS = ("pass", "fail", "error", "timeout", "unsupported", "noisy", "skipped", "cancelled")
+
+
+def _checked(result: object) -> dict[str, Any]:
+    """An answer that has what every answer has. Raises Died otherwise."""
+    if (
+        isinstance(result, dict)
+        and result.get("verdict") in _VERDICTS
+        and isinstance(result.get("reason"), str)
+        and isinstance(result.get("summary"), str)
+    ):
+        return result
+    raise Died(f"sent an answer that is none: {str(result)[:200]}")

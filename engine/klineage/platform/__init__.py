@@ -1,6 +1,6 @@
 """Hardware: how platforms are named and ordered, what they allow, and what this machine is."""
 
-from klineage.platform.detect import Gpu, Machine, Tool, detect
+from klineage.platform.detect import Gpu, Machine, Tool, detect, machine_from
 from klineage.platform.limits import Limits, exceeded, limits
 from klineage.platform.order import CPU_LEVELS, Platform, parse, satisfies
 
@@ -14,6 +14,7 @@ __all__ = [
     "detect",
     "exceeded",
     "limits",
+    "machine_from",
     "parse",
     "satisfies",
 ]

@@ -10,6 +10,7 @@ import subprocess
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 from klineage.platform.order import CPU_LEVELS
 
@@ -31,17 +32,18 @@ class Tool:
 
 @dataclass(frozen=True)
 class Gpu:
-    """The first GPU: its name, platform ("nvidia-sm90"), memory in bytes and driver version."""
+    """One GPU: its name, platform ("nvidia-sm90"), memory in bytes, driver version, and its own number."""
 
     name: str
     platform: str
     memory_bytes: int
     driver: str
+    uuid: str = ""
 
 
 @dataclass(frozen=True)
 class Machine:
-    """This machine, as far as gates care. ``cpu_platform`` is like "cpu-x86-64-v3"."""
+    """This machine, as far as gates care. ``cpu_platform`` is like "cpu-x86-64-v3"; ``gpu`` is the first of ``gpus``."""
 
     system: str
     cpu: str
@@ -53,22 +55,36 @@ class Machine:
     clang: Tool | None
     nvcc: Tool | None
     packages: dict[str, str | None]  # torch, triton, numpy: version, or None
+    gpus: tuple[Gpu, ...] = ()
+
+
+def machine_from(data: Any) -> Machine:
+    """The inverse of ``dataclasses.asdict``, for a machine that is somewhere else. Raises ValueError."""
+    try:
+        fields = dict(data)
+        gpus = tuple(Gpu(**gpu) for gpu in fields["gpus"])
+        tools = {name: Tool(**fields[name]) if fields[name] else None for name in ("gcc", "clang", "nvcc")}
+        return Machine(**{**fields, **tools, "gpus": gpus, "gpu": gpus[0] if gpus else None})
+    except (TypeError, KeyError) as error:
+        raise ValueError(f"not a description of a machine: {error}") from error
 
 
 def detect() -> Machine:
     """Look at this machine (some 50 ms: it runs nvidia-smi and the compilers with a version flag)."""
     model, flags = _cpu_info(Path("/proc/cpuinfo"))
+    gpus = _gpus()
     return Machine(
         system=f"{platform.system()} {platform.machine()}",
         cpu=model or platform.processor() or platform.machine(),
         cpu_platform=cpu_platform(platform.machine(), flags),
         cores=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
         memory_bytes=_memory(),
-        gpu=_gpu(),
+        gpu=gpus[0] if gpus else None,
         gcc=_tool("gcc"),
         clang=_tool("clang"),
         nvcc=_tool("nvcc"),
         packages={name: _version(name) for name in _PACKAGES},
+        gpus=gpus,
     )
 
 
@@ -112,19 +128,20 @@ def _output(command: list[str]) -> str | None:
     return done.stdout
 
 
-def _gpu() -> Gpu | None:
-    fields = "name,compute_cap,memory.total,driver_version"
+def _gpus() -> tuple[Gpu, ...]:
+    fields = "name,compute_cap,memory.total,driver_version,uuid"
     text = _output(["nvidia-smi", f"--query-gpu={fields}", "--format=csv,noheader,nounits"])
-    return parse_gpu(text) if text else None
+    found = [parse_gpu(line) for line in (text or "").splitlines()]
+    return tuple(gpu for gpu in found if gpu)
 
 
 def parse_gpu(text: str) -> Gpu | None:
-    """The first GPU in what ``nvidia-smi`` prints for the four fields that ``_gpu`` asks for."""
+    """The first GPU in what ``nvidia-smi`` prints for the fields that ``_gpus`` asks for (the last may be missing)."""
     parts = [part.strip() for part in text.strip().splitlines()[0].split(",")] if text.strip() else []
-    if len(parts) != 4 or not re.fullmatch(r"\d+\.\d", parts[1]):
+    if len(parts) not in (4, 5) or not re.fullmatch(r"\d+\.\d", parts[1]):
         return None
     memory = int(parts[2]) << 20 if parts[2].isdigit() else 0
-    return Gpu(parts[0], f"nvidia-sm{parts[1].replace('.', '')}", memory, parts[3])
+    return Gpu(parts[0], f"nvidia-sm{parts[1].replace('.', '')}", memory, parts[3], *parts[4:])
 
 
 def _tool(name: str) -> Tool | None:

@@ -4,24 +4,26 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 from klineage.worker.server import KINDS, run_once, serve
 
 
-def main() -> None:
+def main(argv: Sequence[str] | None = None, source: str = "") -> None:
+    """The command line. ``source``: the hash of this program, when it is one file."""
     parser = argparse.ArgumentParser(prog="python -m klineage.worker", description=__doc__)
     parser.add_argument("--kind", choices=KINDS, required=True)
+    parser.add_argument("--idle", type=float, metavar="SECONDS", help="end after so long without a request")
     parser.add_argument(
         "--once", metavar="FILE", help="answer the request in this JSON file and print the result"
     )
-    arguments = parser.parse_args()
+    arguments = parser.parse_args(argv)
     if arguments.once is None:
-        serve(arguments.kind)
-    else:
-        print(
-            json.dumps(run_once(json.loads(Path(arguments.once).read_text(encoding="utf-8")), arguments.kind))
-        )
+        serve(arguments.kind, source, arguments.idle)
+        return
+    request = json.loads(Path(arguments.once).read_text(encoding="utf-8"))
+    print(json.dumps(run_once(request, arguments.kind)))
 
 
 if __name__ == "__main__":

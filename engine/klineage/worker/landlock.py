@@ -5,6 +5,7 @@ Landlock needs Linux 5.13 and no privilege. It also keeps the child from the mem
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
 import os
@@ -100,8 +101,13 @@ def prepare() -> None:
 
 
 def _written(processes: bool) -> Iterator[str]:
-    if processes:  # Triton keeps what it compiled
-        yield os.environ.get("TRITON_CACHE_DIR") or str(Path.home() / ".triton")
+    """Where Triton keeps what it compiled, for children that compile."""
+    if processes:
+        home = Path(os.environ.get("TRITON_HOME") or Path.home()) / ".triton"
+        cache = Path(os.environ.get("TRITON_CACHE_DIR") or home)
+        with contextlib.suppress(OSError):
+            cache.mkdir(parents=True, exist_ok=True)
+        yield str(cache)
 
 
 def _add(ruleset: int, paths: Iterable[str], rights: int) -> None:

@@ -1,11 +1,14 @@
 """A preloaded parent: it imports, forks and reports. It never runs a kernel, a workload or a torch operation.
 
 One JSON object a line. In: ``{"id", "op", ...}``, ``{"cancel": id}``; the end of input ends everything.
-Out: a hello with versions, then ``{"id", "progress"}`` lines and one ``{"id", "result"}`` a request.
+Out: a hello with versions (or ``{"refused", "summary"}``, and the end), then ``{"id", "progress"}`` lines and one
+``{"id", "result"}`` a request.
 """
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import gc
 import importlib
 import json
@@ -20,9 +23,10 @@ import traceback
 from collections.abc import Callable
 from typing import Any
 
-from klineage.worker import limits
-from klineage.worker.faults import KernelFault
-from klineage.worker.jobs import Context, Correctness, Result, verdict
+from klineage.worker import device, limits
+from klineage.worker.faults import KernelFault, WorkerError
+from klineage.worker.home import open_home
+from klineage.worker.jobs import Context, Correctness, Result, single, verdict
 from klineage.worker.process import fault_record
 from klineage.worker.watch import Cancelled, Closed, Control
 
@@ -39,6 +43,10 @@ def _preload(kind: str) -> dict[str, str]:
             versions[name] = str(getattr(importlib.import_module(name), "__version__", "unknown"))
         except ImportError:
             continue
+    if "numpy" not in versions:
+        raise WorkerError(
+            "no_numpy", f"numpy is not installed for {sys.executable} (Python {versions['python']})"
+        )
     importlib.import_module("numpy.random")
     if {"torch", "triton"} <= set(versions):
         _preload_triton(kind)
@@ -63,9 +71,13 @@ def _preload_triton(kind: str) -> None:
 
 
 def _operations(kind: str) -> dict[str, Callable[[dict[str, Any], Context], Result]]:
+    from klineage.worker import oracle
+
     table: dict[str, Callable[[dict[str, Any], Context], Result]] = {
+        "oracle": oracle.self_test,
         "correctness": lambda request, context: Correctness(request, context).run(),
         "layers": _layers,
+        "machine": _machine,
     }
     if kind == "native":
         from klineage.worker import native_jobs
@@ -80,7 +92,19 @@ def _operations(kind: str) -> dict[str, Callable[[dict[str, Any], Context], Resu
             time_triton=triton_jobs.time_triton,
         )
         table["device"] = triton_jobs.device
+        table["health"] = _health
     return table
+
+
+def _machine(request: dict[str, Any], context: Context) -> Result:
+    """What this machine is: what klineage.platform.detect finds, as data."""
+    from klineage.platform import detect
+
+    return verdict("pass", "ok", "", machine=dataclasses.asdict(detect()))
+
+
+def _health(request: dict[str, Any], context: Context) -> Result:
+    return single(context, device.health, 60, "while the device was checked")
 
 
 def _layers(request: dict[str, Any], context: Context) -> Result:
@@ -90,7 +114,7 @@ def _layers(request: dict[str, Any], context: Context) -> Result:
 
 
 def run_once(request: dict[str, Any], kind: str) -> Result:
-    """One request in this process's own server, without a control line."""
+    """One request in this process's own server, without a control line. Raises WorkerError where it cannot run."""
     _prepare(kind)
     context = Context(kind, Control(None), None, lambda _: None)
     return _answer(request, context, _operations(kind))
@@ -106,7 +130,8 @@ def _answer(request: dict[str, Any], context: Context, operations: dict[str, Any
         scratch = tempfile.mkdtemp(prefix="klineage-")
         os.environ["KLINEAGE_SCRATCH"] = scratch
         os.chdir(scratch)
-        result: Result = operation(request, context)
+        with _reserved(context):
+            result: Result = operation(request, context)
     except KernelFault as fault:
         result = fault_record(fault)
     except Cancelled:
@@ -128,6 +153,13 @@ def _answer(request: dict[str, Any], context: Context, operations: dict[str, Any
     return {**result, "seconds": time.monotonic() - begin}
 
 
+def _reserved(context: Context) -> contextlib.AbstractContextManager[None]:
+    """A GPU is for one job at a time, whoever asks."""
+    if context.kind != "gpu":
+        return contextlib.nullcontext()
+    return device.reserved(device.identity(), context.control, context.job, context.progress)
+
+
 def _prepare(kind: str) -> dict[str, str]:
     if kind == "interpreter":
         os.environ["TRITON_INTERPRET"] = "1"
@@ -140,8 +172,8 @@ def _prepare(kind: str) -> dict[str, str]:
     return versions
 
 
-def serve(kind: str) -> None:
-    """Answer requests until stdin ends."""
+def serve(kind: str, source: str = "", idle_seconds: float | None = None) -> None:
+    """Answer requests until stdin ends, or nothing was asked for ``idle_seconds``. ``source``: this program's hash."""
     # The protocol gets descriptors of its own: a stray print of an imported package must not reach it.
     reader, writer = os.dup(0), os.dup(1)
     os.dup2(2, 1)
@@ -152,16 +184,28 @@ def serve(kind: str) -> None:
         while data:
             data = data[os.write(writer, data) :]
 
-    emit(hello=PROTOCOL, kind=kind, pid=os.getpid(), versions=_prepare(kind))
-    operations = _operations(kind)
+    home = ""
     try:
-        while True:
-            while not control.waiting:
-                select.select([reader], [], [])
-                control.pump()
-            request = control.waiting.pop(0)
-            job = request.get("id")
-            context = Context(kind, control, job, lambda p, job=job: emit(id=job, progress=p))  # type: ignore[misc]
-            emit(id=job, result=_answer(request, context, operations))
+        home = str(open_home())
+        emit(hello=PROTOCOL, kind=kind, pid=os.getpid(), versions=_prepare(kind), home=home, source=source)
+        _serve(kind, control, emit, idle_seconds)
+    except WorkerError as refusal:
+        emit(refused=refusal.reason, summary=str(refusal))
     except (Closed, BrokenPipeError):
-        sys.exit(0)
+        pass
+    finally:
+        os.chdir("/")
+        shutil.rmtree(home, ignore_errors=True)
+
+
+def _serve(kind: str, control: Control, emit: Callable[..., None], idle_seconds: float | None) -> None:
+    operations = _operations(kind)
+    while True:
+        while not control.waiting:
+            if not select.select([control.descriptor], [], [], idle_seconds)[0]:
+                return
+            control.pump()
+        request = control.waiting.pop(0)
+        job = request.get("id")
+        context = Context(kind, control, job, lambda p, job=job: emit(id=job, progress=p))  # type: ignore[misc]
+        emit(id=job, result=_answer(request, context, operations))

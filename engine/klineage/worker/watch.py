@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import selectors
 import time
 from collections.abc import Iterator
@@ -37,13 +38,20 @@ class Control:
         *lines, self._buffer = self._buffer.split(b"\n")
         cancelled = False
         for line in lines:
-            message = json.loads(line)
-            if "cancel" in message:
+            message = _parse(line)
+            if message is None:
+                self.waiting.append({"op": "a line that is no JSON object"})
+            elif "cancel" in message:
                 cancelled = cancelled or message["cancel"] == job
             else:
                 self.waiting.append(message)
         if cancelled:
             raise Cancelled
+
+    def poll(self, job: object) -> None:
+        """``pump`` what has come, if anything has."""
+        if self.descriptor is not None and select.select([self.descriptor], [], [], 0)[0]:
+            self.pump(job)
 
 
 def watch(

@@ -1,0 +1,217 @@
+"""What all executors share: warm parents by kind and device, taken in turn, checked and replaced."""
+
+from __future__ import annotations
+
+import re
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from klineage.executor.parent import CANCEL_POLL, Cancelled, Died, Parent, Progress
+from klineage.platform import Machine
+
+MOST_FAILURES = 3
+_DEVICE_ERROR = re.compile(
+    r"CUDA error|CUDA_ERROR|cudaError|device-side assert|illegal memory access|misaligned address|"
+    r"unspecified launch failure|fallen off the bus|uncorrectable ECC"
+)
+
+
+@dataclass
+class Slot:
+    """A place for one worker. ``device`` is what CUDA_VISIBLE_DEVICES says there; empty when it says nothing."""
+
+    kind: str
+    device: str = ""
+    parent: Parent | None = None
+    busy: bool = False
+    suspect: bool = False  # its device must show that it works before the next job
+    failures: int = 0  # of the device, in a row
+
+
+class Executor(ABC):
+    """Workers of one machine. Safe from several threads: one job a kind, and one a GPU, at a time.
+
+    ``place`` names the machine in sentences. ``here``: files of this machine are files of its workers.
+    """
+
+    place = "this machine"
+    here = True
+
+    def __init__(self) -> None:
+        self._slots: dict[str, list[Slot]] = {}
+        self._turn = threading.Condition()
+
+    @abstractmethod
+    def _launch(self, kind: str, device: str) -> Parent:
+        """Start a worker. Raises Died when it cannot be started."""
+
+    @abstractmethod
+    def machine(self, cancel: threading.Event | None = None) -> Machine:
+        """What the machine is. Raises Died when it cannot be asked."""
+
+    def _devices(self, cancel: threading.Event | None) -> list[str]:
+        """The GPUs to share jobs among: those that are like the first."""
+        gpus = self.machine(cancel).gpus
+        return [gpu.uuid for gpu in gpus if gpu.name == gpus[0].name and gpu.uuid] or [""]
+
+    def submit(
+        self,
+        kind: str,
+        job: dict[str, Any],
+        on_progress: Progress | None = None,
+        timeout: float = 600.0,
+        cancel: threading.Event | None = None,
+    ) -> dict[str, Any]:
+        """Run a job and return its result, a dict with ``verdict``, ``reason`` and ``summary``.
+
+        A worker that dies is replaced; the job that it had becomes an error result, never an exception.
+        Raises Cancelled within a tenth of a second of ``cancel``, with the job's processes gone.
+        """
+        try:
+            with self._taken(kind, cancel) as slot:
+                return self._run(slot, job, on_progress, timeout, cancel)
+        except Died as died:
+            return self._failure(kind, died, "")
+
+    def _run(
+        self,
+        slot: Slot,
+        job: dict[str, Any],
+        on_progress: Progress | None,
+        timeout: float,
+        cancel: threading.Event | None,
+    ) -> dict[str, Any]:
+        try:
+            ill = self._examine(slot, cancel)
+            if ill is not None:
+                return ill
+            answer = self._running(slot, cancel).submit(job, on_progress, timeout, cancel)
+        except Died as died:
+            words = self._discard(slot) or died.words
+            return self._failure(slot.kind, died, words)
+        if slot.kind == "gpu" and device_error(answer):
+            self._discard(slot)
+            slot.suspect = True
+        return answer
+
+    def _failure(self, kind: str, died: Died, words: str) -> dict[str, Any]:
+        said = (
+            str(died) if died.complete else f"the {kind} worker {died}; a new one starts with the next gate"
+        )
+        return {"verdict": "error", "reason": died.reason, "summary": said, "log": words}
+
+    def _examine(self, slot: Slot, cancel: threading.Event | None) -> dict[str, Any] | None:
+        """After a device error: does the device still work? An error result when it does not."""
+        if not slot.suspect:
+            return None
+        name = slot.device or "the GPU"
+        if slot.failures < MOST_FAILURES:
+            health = self._running(slot, cancel).submit({"op": "health"}, None, 90, cancel)
+            if health["verdict"] == "pass":
+                slot.suspect, slot.failures = False, 0
+                return None
+            slot.failures += 1
+            self._discard(slot)
+            if slot.failures < MOST_FAILURES:
+                text = f"{name} on {self.place} failed its check before the gate: {health['summary']}; gate again"
+                return {"verdict": "error", "reason": "device", "summary": text}
+        text = (
+            f"{name} on {self.place} failed {MOST_FAILURES} checks in a row and is used no more; "
+            "look at nvidia-smi, reset or restart the machine, then start klineage again"
+        )
+        return {"verdict": "error", "reason": "device", "summary": text}
+
+    def versions(self, kind: str, cancel: threading.Event | None = None) -> dict[str, str]:
+        """Versions of what the kind's worker, started if need be, could import; empty if it cannot start."""
+        try:
+            with self._taken(kind, cancel) as slot:
+                try:
+                    return dict(self._running(slot, cancel).versions)
+                except Died:
+                    self._discard(slot)
+                    return {}
+        except Died:
+            return {}
+
+    def pids(self) -> tuple[int, ...]:
+        """The workers' own processes on this machine that run now."""
+        parents = [slot.parent for slots in list(self._slots.values()) for slot in slots]
+        return tuple(parent.pid for parent in parents if parent is not None and parent.alive())
+
+    def close(self) -> None:
+        """End every worker and all of their children."""
+        for slots in list(self._slots.values()):
+            for slot in slots:
+                self._discard(slot)
+
+    @contextmanager
+    def _taken(self, kind: str, cancel: threading.Event | None) -> Iterator[Slot]:
+        """A free place for the kind, waited for if need be."""
+        slots = self._of(kind, cancel)
+        with self._turn:
+            while True:
+                free = [slot for slot in slots if not slot.busy]
+                if free:
+                    slot = min(free, key=lambda s: s.failures)
+                    slot.busy = True
+                    break
+                self._turn.wait(CANCEL_POLL if cancel is not None else 1.0)
+                if cancel is not None and cancel.is_set():
+                    raise Cancelled
+        try:
+            yield slot
+        finally:
+            with self._turn:
+                slot.busy = False
+                self._turn.notify_all()
+
+    def _of(self, kind: str, cancel: threading.Event | None) -> list[Slot]:
+        if kind not in self._slots:
+            devices = self._devices(cancel) if kind == "gpu" else [""]
+            with self._turn:
+                self._slots.setdefault(kind, [Slot(kind, device) for device in devices])
+        return self._slots[kind]
+
+    def _running(self, slot: Slot, cancel: threading.Event | None) -> Parent:
+        parent = slot.parent
+        if parent is not None and parent.alive():
+            return parent
+        self._discard(slot)
+        parent = self._launch(slot.kind, slot.device)
+        try:
+            parent.greet(cancel)
+        except Died as died:
+            explained = self._explained(parent, died)
+            explained.words = parent.last_words()
+            parent.close()
+            raise explained from died
+        except BaseException:
+            parent.close()
+            raise
+        slot.parent = parent
+        return parent
+
+    def _explained(self, parent: Parent, died: Died) -> Died:
+        """What a death means here."""
+        return died
+
+    def _discard(self, slot: Slot) -> str:
+        parent, slot.parent = slot.parent, None
+        if parent is None:
+            return ""
+        words = parent.last_words()
+        parent.close()
+        if self.here:
+            parent.tidy()
+        return words
+
+
+def device_error(answer: dict[str, Any]) -> bool:
+    """Whether the device, and not only the kernel, may be in a bad state after this."""
+    if answer["verdict"] == "timeout" or answer["reason"] == "crashed":
+        return True
+    return bool(_DEVICE_ERROR.search(f"{answer['summary']} {answer.get('log') or ''}"))

@@ -1,0 +1,94 @@
+"""One GPU, one job: a lock that every klineage process of this machine takes, and a check that the device works."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import re
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from klineage.worker.faults import WorkerError
+from klineage.worker.process import Channel
+from klineage.worker.watch import Control
+
+_TICK = 0.05
+_ROOT = tempfile.gettempdir()  # before the server moves its own temporary files
+
+
+def identity() -> str:
+    """A name for the device that this process uses, the same in every process."""
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0].strip() or "0"
+    if not visible.isdigit():
+        return visible
+    command = ["nvidia-smi", "--query-gpu=uuid", "--format=csv,noheader"]
+    try:
+        listed = subprocess.run(
+            command, capture_output=True, text=True, timeout=10, check=True
+        ).stdout.split()
+    except (OSError, subprocess.SubprocessError):
+        return visible
+    return listed[int(visible)] if int(visible) < len(listed) else visible
+
+
+def lock_path(device: str) -> Path:
+    return Path(_ROOT) / f"klineage-device-{re.sub(r'[^A-Za-z0-9-]', '_', device)}.lock"
+
+
+def _open(path: Path) -> int:
+    """A lock file is shared by every user of the machine, and holds nothing."""
+    with contextlib.suppress(FileNotFoundError):
+        return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    mask = os.umask(0)
+    try:
+        return os.open(path, os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, 0o444)
+    finally:
+        os.umask(mask)
+
+
+@contextlib.contextmanager
+def reserved(
+    device: str, control: Control, job: object, progress: Callable[[dict[str, Any]], None]
+) -> Iterator[None]:
+    """Hold the device for the block. Raises Cancelled or Closed, as the control says, while it waits."""
+    try:
+        descriptor = _open(lock_path(device))
+    except OSError as error:
+        raise WorkerError(
+            "device_lock", f"cannot lock the device: {lock_path(device)}: {error.strerror}"
+        ) from error
+    try:
+        told = 0.0
+        while True:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() - told > 1:
+                    progress({"waiting": True, "detail": "waiting for the device, which another gate uses"})
+                    told = time.monotonic()
+                control.poll(job)
+                time.sleep(_TICK)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def health(channel: Channel) -> None:
+    """Body of a child: a tiny kernel with a known answer. Raises WorkerError("device")."""
+    import torch
+
+    try:
+        found = int((torch.arange(4096, device="cuda", dtype=torch.int64) * 3 + 1).sum().item())
+    except Exception as error:
+        words = str(error).strip().split("\n", 1)[0]
+        raise WorkerError("device", f"the device does not work: {words}") from error
+    wanted = 3 * (4095 * 4096 // 2) + 4096
+    if found != wanted:
+        raise WorkerError("device", f"the device computes wrongly: a sum is {found}, not {wanted}")
+    channel.send(result={"verdict": "pass", "reason": "ok", "summary": ""})

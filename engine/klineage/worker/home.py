@@ -1,0 +1,58 @@
+"""The server's folder: everything that it and its children write, gone when it ends, however it ends.
+
+A server that was killed cannot tidy up. The next one does: a folder whose lock nobody holds has no owner.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+from klineage.worker.faults import WorkerError
+
+_PREFIX = "klineage-server-"
+_held: list[int] = []  # the lock lives as long as this process
+
+
+def open_home() -> Path:
+    """Make this process's folder, point temporary files at it, and go there.
+
+    Raises WorkerError("disk") when there is no room for one.
+    """
+    root = Path(tempfile.gettempdir())
+    _sweep(root)
+    try:
+        home = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=root))
+        descriptor = os.open(home / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        (home / "room").write_bytes(bytes(1 << 20))
+        (home / "room").unlink()
+    except OSError as error:
+        text = f"no place for temporary files in {root}: {error.strerror}; make room there, or set TMPDIR"
+        raise WorkerError("disk", text) from error
+    _held.append(descriptor)
+    os.environ["TMPDIR"] = tempfile.tempdir = str(home)
+    os.chdir(home)
+    return home
+
+
+def _sweep(root: Path) -> None:
+    for folder in root.glob(f"{_PREFIX}*"):
+        with contextlib.suppress(OSError):
+            if folder.stat().st_uid == os.getuid() and _orphaned(folder):
+                shutil.rmtree(folder, ignore_errors=True)
+
+
+def _orphaned(folder: Path) -> bool:
+    descriptor = os.open(folder / "lock", os.O_RDWR | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    finally:
+        os.close(descriptor)
+    return True
