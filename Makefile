@@ -36,7 +36,7 @@ check: $(STAMP)
 	$(BIN)/lint-imports
 
 bench: $(STAMP)
-	$(BIN)/python benchmarks/git.py
+	$(BIN)/python benchmarks/lineage_git.py
 	$(BIN)/python benchmarks/gate.py
 	$(BIN)/python benchmarks/app.py
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from klineage_tui.presentation.gate import verdict_role
 from klineage_tui.presentation.latencies import comparable, latencies
@@ -17,7 +17,10 @@ if TYPE_CHECKING:
     from klineage.lineage import Step
     from klineage.walk import WalkState
 
+Kind = Literal["state", "removal", "rejected"]
+
 _TIMED = ("slower", "faster")  # effects that a ratio belongs to
+_BEYOND_SENSE = 1e6  # a product of so many ratios says nothing any more
 
 
 def step_name(step: Step) -> str:
@@ -31,31 +34,49 @@ def mechanism(step: Step) -> str:
     return sanitize(", ".join(names) or step.action or step.subject)
 
 
-def column_lines(state: WalkState, cells: int) -> tuple[list[Line], int, dict[int, Step]]:
+class WalkColumn:
     """The lineage from expert to here, each step with what it removed and what was rejected on it.
 
-    Returns the lines, the row of the current state, and the state of each row that stands for one.
+    A document for a LineView: its lines are made when they are drawn, so that a long walk opens at once.
     """
-    rejected: dict[str, list[Step]] = {}
-    for attempt in state.rejected:
-        rejected.setdefault(attempt.parent, []).append(attempt)
-    times, _ = comparable(latencies(state.steps))
-    lines: list[Line] = []
-    rows: dict[int, Step] = {}
-    here = 0
-    for index, step in enumerate(state.steps):
-        if index:
-            lines.append(_removal_line(step, cells))
-        is_head = step.commit == state.head.commit
-        if is_head:
-            here = len(lines)
-        rows[len(lines)] = step
-        time = latency(times[step.commit]) if step.commit in times else ""
-        lines.append(_state_line(step, time, cells, is_head=is_head))
-        for attempt in rejected.get(step.commit, ()):
-            rows[len(lines)] = attempt
-            lines.append(_rejected_line(attempt, cells))
-    return lines, here, rows
+
+    gutter_width = 0
+
+    def __init__(self, state: WalkState, cells: int) -> None:
+        self.width = cells
+        self._head = state.head.commit
+        self._times, _ = comparable(latencies(state.steps))
+        tried: dict[str, list[Step]] = {}
+        for attempt in state.rejected:
+            tried.setdefault(attempt.parent, []).append(attempt)
+        self._rows: list[tuple[Kind, Step]] = []
+        self.here = 0  # the row of the current state
+        for index, step in enumerate(state.steps):
+            if index:
+                self._rows.append(("removal", step))
+            self.here = len(self._rows)
+            self._rows.append(("state", step))
+            self._rows += [("rejected", attempt) for attempt in tried.get(step.commit, ())]
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def step(self, index: int) -> Step | None:
+        """The state or rejected attempt of a row; None between two states."""
+        kind, step = self._rows[index]
+        return None if kind == "removal" else step
+
+    def selectable(self, index: int) -> bool:
+        return self._rows[index][0] != "removal"
+
+    def line(self, index: int) -> Line:
+        kind, step = self._rows[index]
+        if kind == "removal":
+            return _removal_line(step, self.width)
+        if kind == "rejected":
+            return _rejected_line(step, self.width)
+        time = latency(self._times[step.commit]) if step.commit in self._times else ""
+        return _state_line(step, time, self.width, is_head=step.commit == self._head)
 
 
 def _removal_line(step: Step, cells: int) -> Line:
@@ -131,4 +152,4 @@ def total_effect(steps: Sequence[Step]) -> str:
     if not effects or len(timed) < len(steps) - 1:
         return ""
     total = prod(effects)
-    return f"≈{ratio(total)} the expert's time"
+    return f"≈{ratio(total)} the expert's time" if total < _BEYOND_SENSE else ""

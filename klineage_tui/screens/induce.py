@@ -41,7 +41,7 @@ def load(walk: Walk, skipped: frozenset[str]) -> Loaded:
         rejection = state.rejection_of(candidate)
         return None if rejection is None else rejection.why
 
-    queue = queue_of(walk.candidates(), lambda c: state.kernel_of(c).hash, reason, skipped)
+    queue = queue_of(walk.candidates(state), lambda c: state.kernel_of(c).hash, reason, skipped)
     return Loaded(state, queue, walk.draft())
 
 
@@ -105,7 +105,8 @@ class InduceScreen(InduceGate):
     def on_line_view_moved(self, message: LineView.Moved) -> None:
         """The cursor of the lineage chooses which kernel is shown."""
         walk, state = self.host.walk, self._state
-        step = self._rows.get(message.row) if message.view.id == "lineage-view" else None
+        column = self._column if message.view.id == "lineage-view" else None
+        step = column.step(message.row) if column is not None else None
         if walk is None or state is None or step is None:
             return
         is_head = step.commit == state.head.commit

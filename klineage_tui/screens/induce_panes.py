@@ -12,7 +12,7 @@ from textual.widgets import Static
 
 from klineage_tui.presentation.gate import GateView, gate_heading, gate_lines
 from klineage_tui.presentation.proposal import about, proposal_title, touched_lines
-from klineage_tui.presentation.walk import column_lines, heading, step_name, strip_line
+from klineage_tui.presentation.walk import WalkColumn, heading, step_name, strip_line
 from klineage_tui.proposals import Queue
 from klineage_tui.screens.place import Place
 from klineage_tui.text.line import Line
@@ -53,7 +53,7 @@ class InducePanes(Place):
         self._touched: list[int] = []  # lines of the current kernel that the proposal changes
         self._kernel_is_head = True
         self._shown: WalkState | None = None
-        self._rows: dict[int, Step] = {}  # row of the lineage column -> the state it stands for
+        self._column: WalkColumn | None = None
 
     def compose(self) -> ComposeResult:
         yield TitleRow("klineage", id="heading")
@@ -116,10 +116,10 @@ class InducePanes(Place):
         """The heading, the lineage in both forms, and the current kernel."""
         left, right = heading(state)
         self.query_one("#heading", TitleRow).show([(left, "bold")], right)
-        lines, here, self._rows = column_lines(state, _LINEAGE_CELLS - 2)
+        self._column = WalkColumn(state, _LINEAGE_CELLS - 2)
         view = self.query_one("#lineage-view", LineView)
-        view.show(Lines(lines, frozenset(self._rows)))
-        view.move_to(here, tell=False)
+        view.show(self._column)
+        view.move_to(self._column.here, tell=False)
         self._shown = state
         self.redraw()
         self.show_kernel(state.kernel, state.head, is_head=True)

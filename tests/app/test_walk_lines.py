@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from klineage.walk import Walk, WalkState
 
-from klineage_tui.presentation.walk import column_lines, heading, strip_line
+from klineage_tui.presentation.walk import WalkColumn, heading, strip_line
 
 from . import a_lineage
 
@@ -20,7 +20,8 @@ def state(tmp_path_factory: pytest.TempPathFactory) -> WalkState:
 
 
 def test_column(state: WalkState) -> None:
-    lines, here, rows = column_lines(state, 28)
+    column = WalkColumn(state, 28)
+    lines = [column.line(row) for row in range(len(column))]
     assert [line.text.rstrip() for line in lines] == [
         "○ 0 expert          0.192 ms",
         "│  - evict           neutral",
@@ -34,9 +35,11 @@ def test_column(state: WalkState) -> None:
         "│  - autotune          42.7x",
         "● 4 here             18.4 ms",
     ]
-    assert here == 10
-    assert rows[here].commit == state.head.commit
-    assert [step.decision for row, step in rows.items() if row in (5, 6)] == ["rejected", "rejected"]
+    assert column.here == 10
+    here, removal = column.step(10), column.step(9)
+    assert here is not None and here.commit == state.head.commit
+    assert removal is None and not column.selectable(9)
+    assert {step.decision for step in map(column.step, (5, 6)) if step} == {"rejected"}
     assert all(len(line.text) <= 28 for line in lines)
 
 

@@ -56,11 +56,14 @@ class Terminal:
         self.screen.resize(rows, columns)
         os.kill(self.pid, signal.SIGWINCH)
 
+    def send(self, key: str) -> None:
+        os.write(self._fd, KEYS.get(key, key).encode())
+
     def press(self, *keys: str) -> None:
         for key in keys:
-            os.write(self._fd, KEYS.get(key, key).encode())
+            self.send(key)
             # An escape that another key follows at once is that key with alt.
-            self._read(0.4 if key == "escape" else 0.05)
+            self.read(0.4 if key == "escape" else 0.05)
 
     def text(self) -> str:
         return "\n".join(line.rstrip() for line in self.screen.display)
@@ -69,7 +72,7 @@ class Terminal:
         """The screen once ``wanted`` is on it. Fails with the last screen otherwise."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
-            self._read(0.05)
+            self.read(0.05)
             if wanted in self.text():
                 return self.text()
         raise AssertionError(f"{wanted!r} did not appear within {seconds} s; the screen:\n{self.text()}")
@@ -77,7 +80,7 @@ class Terminal:
     def wait_gone(self, unwanted: str, seconds: float = 20.0) -> str:
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
-            self._read(0.05)
+            self.read(0.05)
             if unwanted not in self.text():
                 return self.text()
         raise AssertionError(f"{unwanted!r} is still there after {seconds} s; the screen:\n{self.text()}")
@@ -86,7 +89,7 @@ class Terminal:
         """The exit code of the command."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
-            self._read(0.05)
+            self.read(0.05)
             pid, status = os.waitpid(self.pid, os.WNOHANG)
             if pid:
                 self.status = os.waitstatus_to_exitcode(status)
@@ -97,7 +100,8 @@ class Terminal:
         os.kill(self.pid, signal.SIGKILL)
         self.wait_exit()
 
-    def _read(self, seconds: float) -> None:
+    def read(self, seconds: float) -> None:
+        """Draw whatever the program writes in the next ``seconds``."""
         end = time.monotonic() + seconds
         while True:
             ready, _, _ = select.select([self._fd], [], [], max(0.0, end - time.monotonic()))

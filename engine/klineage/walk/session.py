@@ -5,13 +5,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from klineage.errors import KlineageError
 from klineage.gate import GateEvent, GateRequest, Report, Verdict, gate, report_from_json, report_to_json
 from klineage.kernel import Feature, Kernel
 from klineage.lineage import Draft, Meta, Step, Workspace
 from klineage.proposer.candidate import Candidate
-from klineage.walk import forward, records
+from klineage.walk import forward, records, trust
 from klineage.walk.snapshot import kernel_from, workload_from
 from klineage.workload import WORKLOAD_FILE, Workload
 
@@ -26,7 +27,6 @@ class WalkState:
     steps: tuple[Step, ...]  # the expert first, the simplest state last
     rejected: tuple[Step, ...]
     kernel: Kernel  # at the head
-    features: tuple[Feature, ...]  # that the detectors see at the head
     sealed: bool
     can_undo: str  # what undo would take back; empty when nothing can be undone
     can_redo: str
@@ -34,6 +34,13 @@ class WalkState:
     @property
     def head(self) -> Step:
         return self.steps[-1]
+
+    @cached_property
+    def features(self) -> tuple[Feature, ...]:
+        """What the detectors see at the head; looked for when it is first asked for."""
+        from klineage.proposer import rules
+
+        return tuple(rules.features(self.kernel))
 
     def kernel_of(self, candidate: Candidate) -> Kernel:
         """The kernel that accepting ``candidate`` would make the new head."""
@@ -65,8 +72,6 @@ class Walk:
 
     def state(self) -> WalkState:
         """What the walk looks like now. Raises KlineageError when there is no such lineage."""
-        from klineage.proposer import rules
-
         steps = tuple(self.workspace.history(self.id))
         kernel = self.kernel_at(steps[-1].commit)
         return WalkState(
@@ -74,7 +79,6 @@ class Walk:
             steps=steps,
             rejected=tuple(self.workspace.rejected(self.id)),
             kernel=kernel,
-            features=tuple(rules.features(kernel)),
             sealed=self.workspace.sealed(self.id),
             can_undo=self.workspace.undoable(self.id),
             can_redo=self.workspace.redoable(self.id),
@@ -103,13 +107,23 @@ class Walk:
             self._workload = workload_from(self.workspace.meta(root), self.workspace.read(root), root)
         return self._workload
 
+    # -- trusting -----------------------------------------------------------------------------
+
+    def trusted(self) -> bool:
+        """Whether its code may run: it was opened on this machine, or a person has said so."""
+        return trust.is_trusted(self.workspace, self.id)
+
+    def trust(self) -> None:
+        """Say, for good, that the code of this repository's lineages may run."""
+        trust.trust_repository(self.workspace)
+
     # -- proposing and gating -----------------------------------------------------------------
 
-    def candidates(self) -> tuple[Candidate, ...]:
+    def candidates(self, state: WalkState | None = None) -> tuple[Candidate, ...]:
         """Simplifications of the head that rules propose, those rejected here before coming last."""
         from klineage.proposer import rules
 
-        state = self.state()
+        state = state or self.state()
         return tuple(sorted(rules.propose(state.kernel), key=lambda c: state.rejection_of(c) is not None))
 
     def edited(self, source: bytes, *, title: str = "", base: Candidate | None = None) -> Candidate:
@@ -146,7 +160,11 @@ class Walk:
         *,
         fresh: bool = False,
     ) -> Report:
-        """Judge a candidate against the head. Blocks; progress arrives through ``on_event``."""
+        """Judge a candidate against the head. Blocks; progress arrives through ``on_event``.
+
+        Raises Untrusted when the lineage came from elsewhere and nobody has agreed to run it.
+        """
+        trust.require(self.workspace, self.id)
         state = self.state()
         kernel = state.kernel_of(candidate)
         request = GateRequest(kernel, self.workload, state.meta.platform, baseline=state.kernel)
@@ -155,7 +173,8 @@ class Walk:
     def gate_commit(
         self, commit: str, on_event: OnEvent | None = None, cancel: threading.Event | None = None
     ) -> Report:
-        """Judge a recorded state by itself and note the report on it."""
+        """Judge a recorded state by itself and note the report on it. Raises Untrusted, like ``gate``."""
+        trust.require(self.workspace, self.id)
         platform = self.workspace.meta(commit).platform
         report = gate(GateRequest(self.kernel_at(commit), self.workload, platform), on_event, cancel)
         self.workspace.add_report(commit, report_to_json(report))
@@ -224,7 +243,11 @@ class Walk:
     def seal(
         self, on_event: Callable[[str], None] | None = None, cancel: threading.Event | None = None
     ) -> tuple[Step, ...]:
-        """Write the forward lineage, naive first, each transition derived and gated again."""
+        """Write the forward lineage, naive first, each transition derived and gated again.
+
+        Raises Untrusted, like ``gate``.
+        """
+        trust.require(self.workspace, self.id)
         with self._deciding:
             return forward.seal(self, on_event, cancel)
 
