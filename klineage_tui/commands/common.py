@@ -35,6 +35,14 @@ def add_lineage(parser: argparse.ArgumentParser) -> None:
     add_workspace(parser)
 
 
+def add_trust(parser: argparse.ArgumentParser) -> None:
+    """For the verbs that run a lineage's code."""
+    parser.add_argument(
+        "--trust", action="store_true",
+        help="run the code of this repository's lineages, which came from elsewhere; remembered",
+    )  # fmt: skip
+
+
 @contextmanager
 def opened_workspace(arguments: argparse.Namespace, *, create: bool = False) -> Iterator[Workspace]:
     from klineage.walk import open_workspace
@@ -51,7 +59,10 @@ def opened_walk(arguments: argparse.Namespace) -> Iterator[Walk]:
     from klineage.walk import Walk
 
     with opened_workspace(arguments) as workspace:
-        yield Walk(workspace, arguments.id)
+        walk = Walk(workspace, arguments.id)
+        if getattr(arguments, "trust", False):
+            walk.trust()
+        yield walk
 
 
 def say(text: str = "") -> None:

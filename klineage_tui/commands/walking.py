@@ -14,6 +14,7 @@ from klineage_tui.commands.common import (
     Run,
     add_json,
     add_lineage,
+    add_trust,
     opened_walk,
     plural,
     print_json,
@@ -79,6 +80,7 @@ def _propose(arguments: argparse.Namespace) -> int:
 
 def walk_command(parser: argparse.ArgumentParser) -> Run:
     add_lineage(parser)
+    add_trust(parser)
     parser.add_argument("--proposer", choices=["rules"], default="rules", help="who proposes")
     parser.add_argument("--max-steps", type=int, metavar="N", help="stop after N accepted steps")
     add_json(parser)
@@ -131,6 +133,7 @@ def _progress() -> Callable[[Candidate | None, GateEvent], None] | None:
 
 def accept_command(parser: argparse.ArgumentParser) -> Run:
     add_lineage(parser)
+    add_trust(parser)
     parser.add_argument(
         "number", nargs="?", type=int, default=1, metavar="N", help="which proposal (default: the first)"
     )
@@ -209,6 +212,7 @@ def _move(arguments: argparse.Namespace, direction: str) -> int:
 
 def seal_command(parser: argparse.ArgumentParser) -> Run:
     add_lineage(parser)
+    add_trust(parser)
     add_json(parser)
     return _seal
 

@@ -31,6 +31,7 @@ class Loaded:
     state: WalkState
     queue: Queue
     draft: Draft | None
+    trusted: bool
 
 
 def load(walk: Walk, skipped: frozenset[str]) -> Loaded:
@@ -42,7 +43,7 @@ def load(walk: Walk, skipped: frozenset[str]) -> Loaded:
         return None if rejection is None else rejection.why
 
     queue = queue_of(walk.candidates(state), lambda c: state.kernel_of(c).hash, reason, skipped)
-    return Loaded(state, queue, walk.draft())
+    return Loaded(state, queue, walk.draft(), walk.trusted())
 
 
 class InduceScreen(InduceGate):
@@ -75,7 +76,7 @@ class InduceScreen(InduceGate):
         fresh = self._state is None
         if fresh:
             self.show_proposal_tab()
-        self._state, self._queue = loaded.state, loaded.queue
+        self._state, self._queue, self._trusted = loaded.state, loaded.queue, loaded.trusted
         self._deciding = False
         if self._run is not None and self._run.key[1] != loaded.state.head.kernel:
             self._stop_gate()  # of a state that is no longer here
@@ -257,6 +258,9 @@ class InduceScreen(InduceGate):
 
         walk, state = self.host.walk, self._state
         assert walk is not None and state is not None
+        if not self._trusted:
+            self.ask_trust(self.do_seal)
+            return
         left = self._queue.pending
         self.app.push_screen(SealDialog(walk, len(state.steps), left, self.host.keys_in_force), self._sealed)
 

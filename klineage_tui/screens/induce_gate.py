@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ from textual.message import Message
 
 from klineage_tui.presentation.gate import GateView
 from klineage_tui.proposals import Proposal, evidence
+from klineage_tui.screens.dialog import Confirm
 from klineage_tui.screens.induce_edits import InduceEdits
 
 if TYPE_CHECKING:
@@ -46,6 +48,7 @@ class InduceGate(InduceEdits):
         self._reports: dict[tuple[str, str], Report] = {}  # (kernel, state it was gated on)
         self._outcome: dict[tuple[str, str], GateView] = {}  # gates that gave no report
         self._run: GateRun | None = None
+        self._trusted = False
 
     def _show_bar(self) -> None:
         """Draw the footer again."""
@@ -74,6 +77,9 @@ class InduceGate(InduceEdits):
     def do_gate(self) -> None:
         walk, state, current = self.host.walk, self._state, self._queue.current
         assert walk is not None and state is not None and current is not None
+        if not self._trusted:
+            self.ask_trust(self.do_gate)
+            return
         self.show_proposal_tab()
         run = self._run = GateRun(current, state.head.kernel)
         self._outcome.pop(run.key, None)
@@ -87,6 +93,30 @@ class InduceGate(InduceEdits):
         self.job("gate", work, lambda report: self._gated(run, report), failed)
         self._ticker = self.set_interval(0.2, self._tick)
         self._show_evidence()
+
+    def ask_trust(self, then: Callable[[], None]) -> None:
+        """Ask whether the code of somebody else's repository may run; do ``then`` after a yes."""
+        walk = self.host.walk
+        assert walk is not None
+
+        def trusted(_: None) -> None:
+            self._trusted = True
+            then()
+
+        dialog = Confirm(
+            "Somebody else's kernel",
+            f"“{walk.id}” was not made here. A gate runs its kernel and its workload.py on this machine: "
+            "read both first. Run the code of this repository?",
+            "runs it, and remembers the answer",
+            dict(self.host.keys_in_force),
+            cancel="runs nothing",
+        )
+
+        def answered(yes: bool | None) -> None:
+            if yes:
+                self.job("trust", walk.trust, trusted)
+
+        self.app.push_screen(dialog, answered)
 
     def _tell(self, run: GateRun, event: GateEvent) -> None:
         self.post_message(GateProgress(run, event))

@@ -71,6 +71,11 @@ class Reader:
             self._walks[lineage_id] = steps
         return list(steps)
 
+    def root(self, lineage_id: str) -> str:
+        """The first commit of the walk, also of one whose later commits cannot be read as steps."""
+        head = self._need(lineage_id)
+        return self.git.run("rev-list", "--first-parent", "--max-parents=0", head, "--").decode().strip()
+
     def rejected(self, lineage_id: str) -> list[Step]:
         """The rejected attempts, oldest first; ``parent`` is the state that each was tried on."""
         self._need(lineage_id)

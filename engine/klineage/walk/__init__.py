@@ -3,8 +3,10 @@
 from klineage.walk.automatic import WalkLimits, WalkOutcome, walk_automatically
 from klineage.walk.opening import demo, new_lineage, open_workspace
 from klineage.walk.session import Walk, WalkState
+from klineage.walk.trust import Untrusted
 
 __all__ = [
+    "Untrusted",
     "Walk",
     "WalkLimits",
     "WalkOutcome",

@@ -10,6 +10,7 @@ from klineage.errors import KlineageError
 from klineage.kernel import Kernel, Surface
 from klineage.lineage import Meta, StepRecord, Workspace
 from klineage.resources import shipped
+from klineage.walk import trust
 from klineage.walk.reading import read_kernel
 from klineage.workload import WORKLOAD_FILE, Workload
 from klineage.workload import load as load_workload
@@ -90,6 +91,7 @@ def new_lineage(
     )
     record = StepRecord(subject=f"Open {meta.title}", body=spec.title, platform=target, kernel=kernel.hash)
     workspace.new(meta, {kernel.filename: kernel.source, WORKLOAD_FILE: spec.source}, record=record)
+    trust.trust(workspace, name)
     return name
 
 
