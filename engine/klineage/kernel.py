@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, get_args
 
-Surface = Literal["triton", "c"]
+Surface = Literal["triton", "c", "cuda"]
+SURFACES: tuple[Surface, ...] = get_args(Surface)
 
 
 @dataclass(frozen=True, order=True)
@@ -37,8 +38,9 @@ class Kernel:
     """What a gate judges. Identity is the content hash, so editing a byte makes another kernel.
 
     config pins one autotune configuration (meta-parameters, num_warps, num_stages); empty when
-    the kernel has none to choose from. ``flags`` lists extra C compiler flags, declared, because
-    they are part of what is measured.
+    the kernel has none to choose from. ``flags`` lists extra compiler flags of C and CUDA, declared,
+    because they are part of what is measured. ``entry`` of a CUDA kernel names the ``__global__``
+    functions that are launched, ``a+b`` for several.
     """
 
     surface: Surface

@@ -9,7 +9,7 @@ from klineage.errors import KlineageError
 from klineage.kernel import Kernel, Surface
 from klineage.surface import autotune
 from klineage.surface.problem import Problem
-from klineage.surface.tree import Function, parse, parse_kernel
+from klineage.surface.tree import Function, Unit, parse, parse_kernel
 
 if TYPE_CHECKING:
     from klineage.workload import Workload
@@ -21,21 +21,31 @@ def check(kernel: Kernel, workload: Workload) -> Sequence[Problem]:
         from klineage.surface.c_static import check as check_c
 
         return check_c(kernel, workload)
+    if kernel.surface == "cuda":
+        from klineage.surface.cuda_static import check as check_cuda
+
+        return check_cuda(kernel, workload)
     from klineage.surface.triton_static import check as check_triton
 
     return check_triton(kernel, workload)
 
 
-def entry_of(surface: Surface, filename: str, source: bytes, workload: Workload, wanted: str | None = None) -> str:
+def entry_of(
+    surface: Surface, filename: str, source: bytes, workload: Workload, wanted: str | None = None
+) -> str:
     """The function to enter: ``wanted``, else the one named like the workload, else the only one there is.
 
     Raises KlineageError naming the file and what there is to choose from.
     """
     unit = parse(surface, filename, source)
+    if surface == "cuda":
+        return _cuda_entry(unit, wanted)
     names = [f.name for f in unit.functions if _can_be_entry(surface, f)]
     if wanted is not None:
         if wanted not in names:
-            raise KlineageError(f"{filename} has no function {wanted!r} to enter; it has {', '.join(names) or 'none'}")
+            raise KlineageError(
+                f"{filename} has no function {wanted!r} to enter; it has {', '.join(names) or 'none'}"
+            )
         return wanted
     if workload.name in names:
         return workload.name
@@ -44,16 +54,48 @@ def entry_of(surface: Surface, filename: str, source: bytes, workload: Workload,
     if not names:
         broken = unit.broken_lines()
         if broken:
-            raise KlineageError(f"{filename}:{broken[0]}: this is not valid {_LANGUAGE[surface]}, and no function to enter was found in it")
+            raise KlineageError(
+                f"{filename}:{broken[0]}: this is not valid {_LANGUAGE[surface]}, and no function to enter was found in it"
+            )
         raise KlineageError(f"{filename} has no function to enter; {_NEEDED[surface]}")
-    raise KlineageError(f"{filename} has several functions that could be entered; choose one with --entry: {', '.join(names)}")
+    raise KlineageError(
+        f"{filename} has several functions that could be entered; choose one with --entry: {', '.join(names)}"
+    )
 
 
-_LANGUAGE = {"triton": "Python", "c": "C"}
+_LANGUAGE = {"triton": "Python", "c": "C", "cuda": "CUDA C++"}
 _NEEDED = {
     "triton": "add a host function that launches its @triton.jit kernels (docs/workloads.md shows one)",
+    "cuda": "add one, with a comment that says how it is launched (docs/workloads.md shows some)",
     "c": "add one exported function whose parameters are named like the workload's buffers (docs/workloads.md shows one)",
 }
+
+
+def _cuda_entry(unit: Unit, wanted: str | None) -> str:
+    """The launched kernels, ``a+b`` for several; ``wanted`` chooses among them in the same form."""
+    from klineage.surface.cuda_launch import declared
+    from klineage.surface.cuda_static import listed
+
+    kernels = [f.name for f in unit.functions if f.jit]
+    launched = declared(unit.source).launched
+    if not kernels:
+        raise KlineageError(f"{unit.filename} has no __global__ function; {_NEEDED['cuda']}")
+    names = wanted.split("+") if wanted is not None else list(launched)
+    for name in names:
+        if wanted is not None and name not in kernels:
+            raise KlineageError(
+                f"{unit.filename} has no __global__ function {name!r}; it has {listed(kernels)}"
+            )
+        if name not in launched:
+            names = []
+    if not names:
+        example = wanted.split("+")[0] if wanted is not None else kernels[0]
+        chosen = "" if wanted is not None or len(kernels) == 1 else f" (of {listed(kernels)})"
+        raise KlineageError(
+            f"{unit.filename} does not say how {example} is launched; add a comment "
+            f"// klineage: launch {example} grid=(...) block=(...) for the kernel you mean{chosen} (docs/workloads.md shows some)"
+        )
+    return "+".join(names)
 
 
 def _can_be_entry(surface: Surface, function: Function) -> bool:
@@ -62,7 +104,7 @@ def _can_be_entry(surface: Surface, function: Function) -> bool:
 
 def flags_of(surface: Surface, source: bytes) -> tuple[str, ...]:
     """The compiler flags that the source declares for itself."""
-    if surface != "c":
+    if surface == "triton":
         return ()
     from klineage.surface.c_static import declared_flags
 

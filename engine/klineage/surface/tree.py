@@ -10,9 +10,8 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from importlib import import_module
 
-import tree_sitter_c
-import tree_sitter_python
 from tree_sitter import Language, Node, Parser
 
 from klineage.kernel import Kernel, Surface
@@ -26,6 +25,8 @@ _LOOP_PRAGMA = re.compile(
     re.MULTILINE,
 )
 _ARRAY_ALIGNMENT = re.compile(rb"(?<=\])\s*__attribute__\s*\(\(\s*_*aligned_*\s*\([^()]*\)\s*\)\)")
+# CUDA attributes with arguments that the grammar does not know.
+_CUDA_ATTRIBUTE = re.compile(rb"\b__(?:cluster_dims|block_size|maxnreg)__\s*\((?:[^()]|\([^()]*\))*\)")
 _VISIBLE = re.compile(rb"[^\r\n]")
 
 
@@ -76,8 +77,8 @@ class Function:
     definition: Node
     body: Node
     decorators: tuple[str, ...] = ()
-    jit: bool = False  # a Triton device function
-    exported: bool = True  # C: not static
+    jit: bool = False  # a Triton device function; CUDA: ``__global__``
+    exported: bool = True  # C: not static; CUDA: with C linkage
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,18 +120,18 @@ class Unit:
 
     @cached_property
     def loop_pragmas(self) -> tuple[tuple[int, int], ...]:
-        """C: the spans of pragmas on loops (omp, unroll, ivdep); they are not in the tree."""
+        """C, CUDA: the spans of pragmas on loops (omp, unroll, ivdep); they are not in the tree."""
         return self._outside_comments(_LOOP_PRAGMA)
 
     @cached_property
     def array_alignments(self) -> tuple[tuple[int, int], ...]:
-        """C: the spans of ``__attribute__((aligned(n)))`` after an array's ``]``; they are not in the
+        """C, CUDA: the spans of ``__attribute__((aligned(n)))`` after an array's ``]``; they are not in the
         tree."""
         return self._outside_comments(_ARRAY_ALIGNMENT)
 
     def _outside_comments(self, pattern: re.Pattern[bytes]) -> tuple[tuple[int, int], ...]:
         spans = []
-        for match in pattern.finditer(self.source) if self.surface == "c" else ():
+        for match in pattern.finditer(self.source) if self.surface != "triton" else ():
             inside = self.root.descendant_for_byte_range(match.start(), match.end())
             if inside is None or inside.type not in ("comment", "string_literal", "string_content"):
                 spans.append(match.span())
@@ -233,22 +234,25 @@ def _parser(surface: Surface) -> Parser:
 
 @lru_cache(maxsize=4)
 def _language(surface: Surface) -> Language:
-    grammar = tree_sitter_python if surface == "triton" else tree_sitter_c
+    grammar = import_module(
+        {"triton": "tree_sitter_python", "c": "tree_sitter_c", "cuda": "tree_sitter_cuda"}[surface]
+    )
     return Language(grammar.language())
 
 
 def readable(surface: Surface, source: bytes) -> bytes:
     """What the grammar can read, of the same length.
 
-    Lone CRs end lines, bytes that are no UTF-8 are ``?``; in C, loop pragmas and array alignments are blank.
+    Lone CRs end lines, bytes that are no UTF-8 are ``?``; in C and CUDA, loop pragmas and array alignments are blank.
     """
     source = _LONE_CR.sub(b"\n", source)
     try:
         source.decode("utf-8")
     except UnicodeDecodeError:
         source = _INVALID_UTF8.sub(b"?", source)
-    if surface == "c":
-        for pattern in (_LOOP_PRAGMA, _ARRAY_ALIGNMENT):
+    if surface != "triton":
+        extra = (_CUDA_ATTRIBUTE,) if surface == "cuda" else ()
+        for pattern in (_LOOP_PRAGMA, _ARRAY_ALIGNMENT, *extra):
             source = pattern.sub(lambda match: _VISIBLE.sub(b" ", match.group()), source)
     return source
 
@@ -288,8 +292,16 @@ def _c_functions(unit: Unit) -> Iterator[Function]:
         if name is None:
             continue
         static = any(c.type == "storage_class_specifier" and unit.text(c) == "static" for c in node.children)
+        launched = any(c.type == "__global__" for c in node.children)
+        exported = not static and (unit.surface == "c" or _c_linkage(unit, node))
         locus = f"{unit.filename}::{_numbered(unit.text(name), seen)}"
-        yield Function(unit.text(name), locus, node, node, body, exported=not static)
+        yield Function(unit.text(name), locus, node, node, body, jit=launched, exported=exported)
+
+
+def _c_linkage(unit: Unit, node: Node) -> bool:
+    """Whether a definition stands under ``extern "C"``, alone or in braces."""
+    named = (n.child_by_field_name("value") for n in ancestors(node) if n.type == "linkage_specification")
+    return any(unit.text(n) == '"C"' for n in named if n is not None)
 
 
 def _declared(node: Node) -> Iterator[Node]:

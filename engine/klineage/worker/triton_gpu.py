@@ -1,4 +1,4 @@
-"""Measure Triton entries on the GPU that is here, by CUDA events. Raw samples come back, no verdicts."""
+"""Measure kernels on the GPU that is here, by CUDA events. Raw samples come back, no verdicts."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from typing import Any
 from klineage.worker.faults import KernelFault, WorkerError
 from klineage.worker.triton_errors import translated
 from klineage.worker.triton_load import Entry
+
+Launch = Callable[[], Any]
 
 _WARM_UP = 3
 _SLACK = 2.0  # the device waits this many times the host's launch time before a sample starts
@@ -39,27 +41,35 @@ def device() -> dict[str, Any] | None:
 def measure(
     candidate: Entry, baseline: Entry | None, values_sets: list[dict[str, object]], rounds: int
 ) -> dict[str, Any]:
-    """Time the two entries against each other, interleaved, and the baseline against itself.
+    """Time two Triton entries against each other: ``measure_calls`` on every set of arguments.
 
-    values_sets: at least one complete set of arguments; rounds take them in turn, so that no cache can help.
-    Each round runs candidate, baseline, baseline, candidate and four times the baseline, every run after the
-    level-2 cache was flushed. Returns candidate_ms and baseline_ms (one number a round: the faster of two
-    runs), aa_ms (two such lists for the baseline alone), "timer": "cuda-event". Without a baseline the
-    candidate is compared with itself and baseline_ms is empty.
     Raises KernelFault when an entry fails, WorkerError when there is no GPU.
     """
-    if device() is None:
-        raise WorkerError("no_gpu", "this machine has no GPU that torch can use")
-    if not values_sets or rounds < 1:
-        raise WorkerError("measure", "measuring needs at least one set of values and one round")
     other = baseline or candidate
     calls = [(_call(candidate, values), _call(other, values)) for values in values_sets]
     with translated(candidate.path, "entry_raised"):
-        sampler = _Sampler(max(_warm_up(call) for pair in calls for call in pair))
-        samples = [_round(sampler, *calls[i % len(calls)]) for i in range(rounds)]
+        return measure_calls(calls, rounds, paired=baseline is not None)
+
+
+def measure_calls(calls: list[tuple[Launch, Launch]], rounds: int, *, paired: bool) -> dict[str, Any]:
+    """Time (candidate, baseline) launches, interleaved, and the baseline against itself.
+
+    calls: one pair a set of buffers; rounds take them in turn, so that no cache can help. Each queues its
+    kernels on the default stream. Each round runs candidate, baseline, baseline, candidate and four times
+    the baseline, every run after the level-2 cache was flushed. Returns candidate_ms and baseline_ms (one number a round: the faster of two
+    runs), aa_ms (two such lists for the baseline alone), "timer": "cuda-event". Without ``paired`` the
+    candidate is compared with itself and baseline_ms is empty.
+    Raises WorkerError when there is no GPU.
+    """
+    if device() is None:
+        raise WorkerError("no_gpu", "this machine has no GPU that torch can use")
+    if not calls or rounds < 1:
+        raise WorkerError("measure", "measuring needs at least one set of values and one round")
+    sampler = _Sampler(max(_warm_up(call) for pair in calls for call in pair))
+    samples = [_round(sampler, *calls[i % len(calls)]) for i in range(rounds)]
     return {
         "candidate_ms": [s[0] for s in samples],
-        "baseline_ms": [s[1] for s in samples] if baseline else [],
+        "baseline_ms": [s[1] for s in samples] if paired else [],
         "aa_ms": [[s[2] for s in samples], [s[3] for s in samples]],
         "timer": "cuda-event",
     }
