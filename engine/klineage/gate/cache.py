@@ -16,6 +16,7 @@ from klineage.errors import KlineageError
 from klineage.gate.record import report_from_json, report_to_json
 from klineage.gate.request import GateRequest
 from klineage.gate.verdict import Report, Verdict
+from klineage.platform import Machine
 
 
 def folder() -> Path:
@@ -25,9 +26,16 @@ def folder() -> Path:
     return Path(platformdirs.user_cache_dir("klineage"))
 
 
+def package_versions(elsewhere: Machine | None = None) -> dict[str, str]:
+    """Versions of the packages that can change a result, here or on another machine; "missing" for what is not there."""
+    if elsewhere is None:
+        return _versions_here()
+    there = {name: version or "missing" for name, version in elsewhere.packages.items()}
+    return {"klineage": klineage.__version__, **there}
+
+
 @functools.lru_cache(maxsize=1)
-def package_versions() -> dict[str, str]:
-    """Versions of the packages that can change a result; "missing" for those that are not here."""
+def _versions_here() -> dict[str, str]:
     from importlib import metadata
 
     found = {"klineage": klineage.__version__}
@@ -58,9 +66,10 @@ def _cpu() -> str:
     return f"{machine.cpu} {machine.cpu_platform} {machine.gpu}"
 
 
-def key(request: GateRequest, policy: str) -> str:
-    """64 hex digits over everything that a result depends on."""
-    tools = package_versions() | ({"compiler": _compiler()} if request.kernel.surface == "c" else {})
+def key(request: GateRequest, policy: str, elsewhere: Machine | None = None) -> str:
+    """64 hex digits over everything that a result depends on. ``elsewhere``: the machine, when it is not this one."""
+    compiler = repr((elsewhere.gcc, elsewhere.clang)) if elsewhere else _compiler()
+    tools = package_versions(elsewhere) | ({"compiler": compiler} if request.kernel.surface == "c" else {})
     parts = (
         request.kernel.hash,
         request.baseline.hash if request.baseline else "",
@@ -70,7 +79,7 @@ def key(request: GateRequest, policy: str) -> str:
         policy,
         request.seeds,
         sorted(tools.items()),
-        _cpu(),
+        repr((elsewhere.cpu, elsewhere.cpu_platform, elsewhere.gpus)) if elsewhere else _cpu(),
     )
     return hashlib.sha256(repr(parts).encode()).hexdigest()
 
@@ -109,9 +118,9 @@ def store_counts(name: str, counts: dict[str, int]) -> None:
     _write("counts", name, json.dumps(counts, sort_keys=True).encode())
 
 
-def counts_key(kernel: str, request: GateRequest) -> str:
+def counts_key(kernel: str, request: GateRequest, elsewhere: Machine | None = None) -> str:
     """Where the counts of a kernel (by hash) for the request's workload and platform are kept."""
-    parts = (kernel, request.workload.hash, request.platform, sorted(package_versions().items()))
+    parts = (kernel, request.workload.hash, request.platform, sorted(package_versions(elsewhere).items()))
     return hashlib.sha256(repr(parts).encode()).hexdigest()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from klineage.executor import LocalExecutor, local
+from klineage.executor import Died, Executor, current
 
 TRITON_REMEDY = "pip install 'klineage-tui[triton]'"
 
@@ -36,13 +36,16 @@ class Capability:
     remedy: str = ""
 
 
-def capabilities(executor: LocalExecutor | None = None) -> list[Capability]:
-    """Compilers, packages, GPU, and the safety layers that a confined child really met here."""
-    from klineage.platform import detect
-
-    machine = detect()
+def capabilities(executor: Executor | None = None) -> list[Capability]:
+    """Compilers, packages, GPU, and the safety layers that a confined child really met, where the gates run."""
+    workers = executor or current()
+    try:
+        machine = workers.machine()
+    except Died as died:
+        return [Capability("host", False, str(died), "until then, gate without --host")]
+    rows = [] if workers.here else [_host(workers)]
     compiler = machine.gcc or machine.clang
-    rows = [
+    rows += [
         Capability(
             "C compiler",
             compiler is not None,
@@ -70,7 +73,12 @@ def capabilities(executor: LocalExecutor | None = None) -> list[Capability]:
             else "an NVIDIA GPU with its driver, to measure Triton kernels; everything else works without",
         )
     )
-    return rows + _safety((executor or local()).submit("native", {"op": "layers"}))
+    return rows + _safety(workers.submit("native", {"op": "layers"}))
+
+
+def _host(workers: Executor) -> Capability:
+    versions = workers.versions("native")
+    return Capability("host", True, f"{workers.place}, Python {versions.get('python', 'unknown')}")
 
 
 def _safety(answer: dict[str, Any]) -> list[Capability]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import threading
 from typing import Any
 
@@ -18,31 +17,32 @@ from klineage.gate.verdict import Counts, StageResult, Trust, Verdict
 from klineage.kernel import Kernel
 
 
-@functools.lru_cache(maxsize=1)
-def _gpu() -> tuple[str, str] | None:
-    """Name and platform of this machine's GPU."""
-    from klineage.platform import detect
-
-    found = detect().gpu
-    return (found.name, found.platform) if found else None
-
-
-def measures(platform: str) -> bool:
-    """Whether this machine's GPU can run code of the platform."""
+def measures(session: Session) -> bool:
+    """Whether the GPU of the machine that gates can run code of the request's platform."""
     from klineage.platform import satisfies
 
-    here = _gpu()
-    return here is not None and satisfies(here[1], platform)
+    gpu = session.machine.gpu
+    return gpu is not None and satisfies(gpu.platform, session.request.platform)
 
 
 def _missing(session: Session, kind: str, stage: str) -> StageResult | None:
     versions = session.executor.versions(kind, session.cancel)
     for name in ("torch", "triton"):
         if versions and name not in versions:
-            text = f"Triton kernels need torch and triton, and {name} is not installed: {TRITON_REMEDY}"
+            where = "installed" if session.executor.here else f"installed for Python on {session.executor.place}"
+            way = TRITON_REMEDY if session.executor.here else "install it there, or name a Python with --host-python"
+            text = f"Triton kernels need torch and triton, and {name} is not {where}: {way}"
             return StageResult(stage, Verdict.UNSUPPORTED, f"no_{name}", text)
+    if not _known(versions.get("triton", "")):
+        text = f"Triton {versions['triton']} on {session.executor.place} is not one that the gate knows (3.6 to 3.9)"
+        return StageResult(stage, Verdict.UNSUPPORTED, "triton_version", text)
     session.environment.update({f"worker {name}": version for name, version in versions.items()})
     return None
+
+
+def _known(triton: str) -> bool:
+    """Whether the worker was written for this Triton; an empty text is a worker that could not be asked."""
+    return not triton or tuple(triton.split(".")[:2]) in {("3", minor) for minor in "6789"}
 
 
 def _compile_dims(session: Session) -> dict[str, int]:
@@ -56,7 +56,7 @@ def compile_kernel(session: Session) -> StageResult:
 
     try:
         limits(session.request.platform)
-        kind = "gpu" if measures(session.request.platform) else "interpreter"
+        kind = "gpu" if measures(session) else "interpreter"
     except KlineageError as error:
         return StageResult(
             "compile", Verdict.UNSUPPORTED, "platform", f"Triton kernels are compiled for NVIDIA: {error}"
@@ -118,7 +118,7 @@ def _compiled(kernels: list[dict[str, Any]], platform: str) -> str:
 
 def check(session: Session) -> StageResult:
     """Correctness in the interpreter, or on the GPU where there is one."""
-    measured = measures(session.request.platform)
+    measured = measures(session)
     kind = "gpu" if measured else "interpreter"
     missing = _missing(session, kind, "correctness")
     if missing:
@@ -129,9 +129,10 @@ def check(session: Session) -> StageResult:
 
 def profile(session: Session) -> StageResult:
     """Times on a GPU; exact counts against the baseline without one."""
-    if measures(session.request.platform):
+    if measures(session):
         return _time(session)
-    cache.store_counts(cache.counts_key(session.request.kernel.hash, session.request), session.counts)
+    name = cache.counts_key(session.request.kernel.hash, session.request, session.elsewhere)
+    cache.store_counts(name, session.counts)
     baseline = session.request.baseline
     own = Counts("small", dict(session.counts))
     if baseline is None:
@@ -170,7 +171,7 @@ def _time(session: Session) -> StageResult:
         workload=workload_job(request.workload, "triton"),
     )
     floor = (
-        floor_ms((_gpu() or ("", ""))[0], request.workload.element["triton"], answer["cost"])
+        floor_ms(session.machine.gpu.name if session.machine.gpu else "", request.workload.element["triton"], answer["cost"])
         if "cost" in answer
         else None
     )
@@ -179,7 +180,7 @@ def _time(session: Session) -> StageResult:
 
 def _baseline_counts(session: Session, baseline: Kernel) -> dict[str, int] | StageResult:
     """From the cache when the baseline was gated before, as on a walk it always was."""
-    name = cache.counts_key(baseline.hash, session.request)
+    name = cache.counts_key(baseline.hash, session.request, session.elsewhere)
     found = cache.load_counts(name)
     if found is not None:
         return found

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 from klineage.errors import KlineageError
@@ -16,7 +15,7 @@ from klineage.kernel import Kernel
 
 def compile_kernel(session: Session) -> StageResult:
     """Build the kernel (and, silently, the baseline when its turn comes)."""
-    elsewhere = _elsewhere(session.request.platform)
+    elsewhere = _elsewhere(session)
     if elsewhere:
         return StageResult("compile", Verdict.UNSUPPORTED, "platform", elsewhere)
     answer = _build(session, session.kernel)
@@ -38,24 +37,18 @@ def compile_kernel(session: Session) -> StageResult:
     )
 
 
-@functools.lru_cache(maxsize=1)
-def _here() -> str:
-    from klineage.platform import detect
-
-    return detect().cpu_platform
-
-
-def _elsewhere(platform: str) -> str:
-    """Why this machine cannot stand for the platform; empty when it can."""
+def _elsewhere(session: Session) -> str:
+    """Why the machine that gates cannot stand for the platform; empty when it can."""
     from klineage.platform import parse, satisfies
 
+    platform, here = session.request.platform, session.machine.cpu_platform
     try:
         wanted = parse(platform)
     except KlineageError as error:
         return str(error)
-    if wanted.vendor == "cpu" and (wanted.architecture == "native" or satisfies(_here(), platform)):
+    if wanted.vendor == "cpu" and (wanted.architecture == "native" or satisfies(here, platform)):
         return ""
-    return f"a C kernel is measured on this machine, which is {_here()} and cannot stand for {platform}"
+    return f"a C kernel is measured on {session.executor.place}, which is {here} and cannot stand for {platform}"
 
 
 def _build(session: Session, kernel: dict[str, Any]) -> dict[str, Any]:
@@ -68,7 +61,7 @@ def _build(session: Session, kernel: dict[str, Any]) -> dict[str, Any]:
         kernel=kernel,
         dims=workload.sizes["small"],
         workload=workload_job(workload, "c"),
-        cache=str(folder() / "c"),
+        cache=str(folder() / "c") if session.executor.here else "",
     )
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import functools
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from klineage.executor import Cancelled, LocalExecutor, local
+from klineage.executor import Cancelled, Died, Executor, current
 from klineage.gate import cache, correctness, interpreted, native
 from klineage.gate.policy import POLICY, Policy
 from klineage.gate.request import GateEvent, GateRequest, OnEvent, fresh_seeds, kernel_job
@@ -26,23 +25,23 @@ def gate(
     *,
     fresh: bool = False,
     policy: Policy = POLICY,
-    executor: LocalExecutor | None = None,
+    executor: Executor | None = None,
 ) -> Report:
     """Judge a kernel. Light in this process, so call it from any thread; everything heavy is in workers.
 
     ``on_event`` is called in this thread. ``cancel`` ends the gate within a tenth of a second: the stage
     then reads "skipped", reason "cancelled". ``fresh`` ignores a cached report (and replaces it).
-    Never raises for a bad kernel, a bad workload or a missing tool: those are verdicts.
+    Never raises for a bad kernel, a bad workload, a missing tool or a host that is away: those are verdicts.
     """
-    name = cache.key(request, policy.name)
-    found = None if fresh else cache.load_report(name)
+    session = Session(
+        request, policy, request.seeds or fresh_seeds(policy), executor or current(), on_event, cancel
+    )
+    name = _name(session)
+    found = cache.load_report(name) if name and not fresh else None
     if found is not None:
         for result in found.stages:
             _done(on_event, result)
         return found
-    session = Session(
-        request, policy, request.seeds or fresh_seeds(policy), executor or local(), on_event, cancel
-    )
     results = _run(session, _stages(request))
     report = Report(
         kernel=request.kernel.hash,
@@ -53,12 +52,21 @@ def gate(
         stages=tuple(results),
         baseline=request.baseline.hash if request.baseline else None,
         seeds=session.seeds,
-        environment={**_environment(request), **session.environment},
+        environment={**_environment(session), **session.environment},
         layers=dict(session.layers),
         finished=datetime.now(UTC).isoformat(timespec="seconds"),
     )
-    cache.store_report(name, report)
+    if name:
+        cache.store_report(name, report)
     return report
+
+
+def _name(session: Session) -> str:
+    """Where the report is kept; empty when the machine that decides it cannot be asked."""
+    try:
+        return cache.key(session.request, session.policy.name, session.elsewhere)
+    except (Died, Cancelled):
+        return ""
 
 
 def _stages(request: GateRequest) -> dict[str, Stage]:
@@ -89,6 +97,8 @@ def _run(session: Session, stages: dict[str, Stage]) -> list[StageResult]:
             result = stage(session)
         except Cancelled:
             result = StageResult(name, Verdict.SKIPPED, "cancelled", "cancelled")
+        except Died as died:
+            result = StageResult(name, Verdict.ERROR, died.reason, str(died), log=died.words)
         result = replace(result, seconds=round(time.monotonic() - begin, 4))
         results.append(result)
         _done(session.on_event, result)
@@ -120,17 +130,16 @@ def static(session: Session) -> StageResult:
     return StageResult("static", Verdict.PASS, "ok", f"parses; the entry is {kernel.entry}")
 
 
-@functools.lru_cache(maxsize=1)
-def _machine() -> dict[str, str]:
-    from klineage.platform import detect
-
-    found = detect()
-    return {"system": found.system, "cpu": found.cpu, "cores": str(found.cores)} | (
+def _environment(session: Session) -> dict[str, str]:
+    """The machine and what was installed there; nothing where the machine could not be asked."""
+    try:
+        found = session.machine
+    except (Died, Cancelled):
+        return {}
+    packages = cache.package_versions(session.elsewhere)
+    wanted = ("klineage", "numpy") if session.request.kernel.surface == "c" else tuple(packages)
+    tools = {name: packages[name] for name in wanted}
+    return tools | {"system": found.system, "cpu": found.cpu, "cores": str(found.cores)} | (
         {"gpu": found.gpu.name, "driver": found.gpu.driver} if found.gpu else {}
     )
 
-
-def _environment(request: GateRequest) -> dict[str, str]:
-    packages = cache.package_versions()
-    wanted = ("klineage", "numpy") if request.kernel.surface == "c" else tuple(packages)
-    return {**_machine(), **{name: packages[name] for name in wanted}}

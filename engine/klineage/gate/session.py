@@ -6,10 +6,11 @@ import threading
 from dataclasses import dataclass, field
 from typing import Any
 
-from klineage.executor import LocalExecutor
+from klineage.executor import Died, Executor
 from klineage.gate.policy import Policy
 from klineage.gate.request import GateEvent, GateRequest, OnEvent
 from klineage.gate.verdict import FailingCase, StageResult, Trust, Verdict
+from klineage.platform import Machine
 
 
 @dataclass
@@ -19,7 +20,7 @@ class Session:
     request: GateRequest
     policy: Policy
     seeds: tuple[int, ...]
-    executor: LocalExecutor
+    executor: Executor
     on_event: OnEvent | None
     cancel: threading.Event | None
     trust: Trust = Trust.STATIC
@@ -27,6 +28,24 @@ class Session:
     layers: dict[str, bool] = field(default_factory=dict)
     kernel: dict[str, Any] = field(default_factory=dict)  # the kernel as workers get it
     counts: dict[str, int] = field(default_factory=dict)  # what is known of the kernel's work
+    asked: Machine | Died | None = None  # what the executor's machine is, once asked
+
+    @property
+    def machine(self) -> Machine:
+        """The machine that the workers are on. Raises Died when it cannot be asked."""
+        if self.asked is None:
+            try:
+                self.asked = self.executor.machine(self.cancel)
+            except Died as died:
+                self.asked = died
+        if isinstance(self.asked, Died):
+            raise self.asked
+        return self.asked
+
+    @property
+    def elsewhere(self) -> Machine | None:
+        """That machine when it is not this one."""
+        return None if self.executor.here else self.machine
 
     def say(self, stage: str, detail: str = "") -> None:
         if self.on_event:

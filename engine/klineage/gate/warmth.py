@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from klineage.executor import local
+from klineage.executor import current
 from klineage.kernel import Surface
 
 _KINDS: dict[str, tuple[str, ...]] = {"c": ("native",), "triton": ("compiler", "interpreter")}
@@ -13,4 +13,4 @@ _KINDS: dict[str, tuple[str, ...]] = {"c": ("native",), "triton": ("compiler", "
 def prepare(surface: Surface) -> None:
     """Start the surface's workers in the background; returns at once."""
     for kind in _KINDS[surface]:
-        threading.Thread(target=local().versions, args=(kind,), name=f"warm {kind}", daemon=True).start()
+        threading.Thread(target=current().versions, args=(kind,), name=f"warm {kind}", daemon=True).start()
