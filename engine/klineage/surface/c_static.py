@@ -19,7 +19,10 @@ _HEADERS = re.compile(
     r"<(stdint|stddef|stdlib|string|math|stdbool|stdalign|float|limits|assert|tgmath|complex|inttypes|stdio|omp|"
     r"arm_neon|arm_sve|arm_acle|[a-z0-9]*intrin)\.h>"
 )
-_ATTRIBUTES = re.compile(rb"\b_*(constructor|destructor|ifunc|optimize|init_priority|alias|weakref)_*\b")
+_ATTRIBUTES = re.compile(
+    rb"\b_*(constructor|destructor|ifunc|optimize|init_priority|alias|weakref|weak|section|target|target_clones|used|retain|"
+    rb"cleanup)_*\b"
+)
 _FLAGS = re.compile(r"^//\s*klineage:\s*flags\s+(.*)$")
 _QUALIFIERS = {"const", "volatile", "restrict", "__restrict", "__restrict__", "static", "register", "_Atomic"}
 

@@ -13,6 +13,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from klineage.worker import c_inspect
 from klineage.worker.faults import KernelFault, WorkerError
 from klineage.worker.process import MEMORY_EXIT
 
@@ -41,11 +42,6 @@ OWN int __wrap_posix_memalign(void **p, size_t a, size_t n) {{
 }}
 """
 
-_FORBIDDEN = re.compile(
-    r"^(system|popen|fork|vfork|clone3?|exec\w*|posix_spawnp?|socket(pair)?|connect|bind|accept4?|listen|send(to|msg)?|"
-    r"recv(from|msg)?|getaddrinfo|dl(m?open|v?sym|info)|__libc_dl\w*|ptrace|process_vm_\w+|syscall|prctl|"
-    r"pthread_create|thrd_create|kill|signal|sigaction|mprotect|unlink\w*|remove|rename\w*|rmdir|setrlimit|prlimit\w*)(@.*)?$"
-)
 _ALLOWED_FLAG = re.compile(
     r"-fopenmp(-simd)?|-march=[\w.+-]+|-mtune=[\w.+-]+|-O[0123s]|-m(no-)?(avx|sse|fma|bmi|f16c|popcnt|lzcnt)[\w.-]*|"
     r"-mprefer-vector-width=\d+|-ffp-contract=(off|on|fast)|-f(no-)?(unroll(-all)?-loops|tree-[\w-]*|vectorize|slp-vectorize|"
@@ -106,7 +102,7 @@ def build(source: bytes, filename: str, flags: tuple[str, ...], cache: Path) -> 
     check_flags(flags)
     path, version = compiler()
     key = hashlib.sha256(
-        repr((source, filename, command(flags), _LINK, _SHIM, version, _cpu())).encode()
+        repr((source, filename, command(flags), _LINK, _SHIM, version, _cpu(), c_inspect.VERSION)).encode()
     ).hexdigest()
     folder = cache / key[:2] / key
     found = _cached(folder)
@@ -158,6 +154,10 @@ def _compile(
 ) -> dict[str, Any]:
     name = Path(filename).name
     (scratch / name).write_bytes(source)
+    expanded = _run([compiler_path, *command(flags), "-E", name], scratch)
+    if expanded.returncode != 0:
+        raise KernelFault("compile", _first_error(expanded.stderr, name), log=expanded.stderr[:65536])
+    c_inspect.check_source(expanded.stdout, name)
     wraps = [f"-Wl,--wrap={symbol}" for symbol in _WRAPPED]
     arguments = [
         *command(flags),
@@ -173,12 +173,7 @@ def _compile(
     log = done.stderr[:65536]
     if done.returncode != 0:
         raise KernelFault("compile", _first_error(log, name), log=log)
-    symbols = _run(["nm", "-D", "kernel.so"], scratch)
-    if symbols.returncode != 0:
-        raise WorkerError(
-            "no_nm", f"nm could not read the compiled kernel: {symbols.stderr.strip()}; install binutils"
-        )
-    _check_symbols(symbols.stdout, scratch)
+    c_inspect.check_object(lambda tool: _binutils(tool, scratch), flags)
     library = (scratch / "kernel.so").read_bytes()
     return {
         "sha256": hashlib.sha256(library).hexdigest(),
@@ -229,14 +224,9 @@ def _first_error(log: str, name: str) -> str:
     return (log.strip().splitlines() or [f"{name} does not compile"])[0]
 
 
-def _check_symbols(listing: str, scratch: Path) -> None:
-    for line in listing.splitlines():
-        kind, name = line.split()[-2:]
-        if kind == "U" and _FORBIDDEN.match(name):
-            raise KernelFault("symbols", f"calls {name.split('@')[0]}(), which a kernel may not", symbol=name)
-        if kind == "i":
-            raise KernelFault("symbols", f"{name} is chosen at load time (ifunc), which a kernel may not")
-    sections = _run(["readelf", "-SW", "kernel.so"], scratch).stdout
-    for section in (".init_array", ".fini_array", ".ctors", ".preinit_array"):
-        if f" {section} " in sections:
-            raise KernelFault("symbols", f"has a {section} section: code that runs when the file is loaded")
+def _binutils(arguments: list[str], folder: Path) -> str:
+    done = _run(arguments, folder)
+    if done.returncode != 0:
+        text = f"{arguments[0]} could not read the compiled kernel: {done.stderr.strip()}; install binutils"
+        raise WorkerError("no_binutils", text)
+    return done.stdout

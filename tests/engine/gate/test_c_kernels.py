@@ -130,7 +130,7 @@ BAD = {
     "abort": ("abort();", Verdict.FAIL, "crashed", "SIGABRT"),
     "spin": ("volatile int go = 1; while (go) { }", Verdict.TIMEOUT, "timeout", "longer than 2 s"),
     "gigabyte": (
-        'for (long i = 0; i < 1L << 26; i++) fputs("0123456789abcdef", stdout);',
+        'for (long i = 0; i < 1L << 26; i++) puts("0123456789abcdef");',
         Verdict.FAIL,
         "output_flood",
         "1 MB",
@@ -166,8 +166,8 @@ COMPILE = {
     "odd flag": (dict(flags=("-include/etc/passwd",)), "flags", "-include/etc/passwd"),
     "hidden constructor": (
         dict(before=GLUED),
-        "symbols",
-        "init_array",
+        "source",
+        "constructor",
     ),
 }  # fmt: skip
 
