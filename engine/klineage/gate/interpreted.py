@@ -45,7 +45,8 @@ def _known(triton: str) -> bool:
     return not triton or tuple(triton.split(".")[:2]) in {("3", minor) for minor in "6789"}
 
 
-def _compile_dims(session: Session) -> dict[str, int]:
+def compile_dims(session: Session) -> dict[str, int]:
+    """The largest dimensions that the workload has, which a kernel is compiled for."""
     sizes = session.request.workload.sizes
     return sizes.get("paper") or sizes.get("bench") or sizes["small"]
 
@@ -86,7 +87,7 @@ def _compile(session: Session, kernel: Kernel) -> dict[str, Any]:
         session.policy.compile_seconds,
         op="compile_triton",
         kernel=kernel_job(kernel),
-        dims=_compile_dims(session),
+        dims=compile_dims(session),
         target=request.platform,
         workload=workload_job(request.workload, "triton"),
     )
