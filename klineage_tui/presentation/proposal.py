@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from klineage_tui.text.columns import clip
 from klineage_tui.text.sanitize import sanitize
 
 if TYPE_CHECKING:
     from klineage_tui.proposals import Proposal, Queue
     from klineage_tui.text.diff import LineOp
+
+
+_SETTINGS_CELLS = 60
 
 
 def proposal_title(queue: Queue) -> tuple[list[tuple[str, str]], str]:
@@ -25,7 +29,10 @@ def proposal_title(queue: Queue) -> tuple[list[tuple[str, str]], str]:
 
 
 def about(proposal: Proposal) -> list[tuple[str, str]]:
-    """Two lines above the diff, as styled parts: who takes what away where, with its settings; then why."""
+    """What stands above the diff, as styled parts: who takes what away where; why; the settings that go.
+
+    Settings come last and in one row: they may be long, and the diff shows them too.
+    """
     candidate = proposal.candidate
     names = ", ".join(dict.fromkeys(feature.name for feature in candidate.removes)) or candidate.action
     settings = "  ".join(f"{name}={value}" for name, value in candidate.settings.items())
@@ -36,10 +43,9 @@ def about(proposal: Proposal) -> list[tuple[str, str]]:
         (" at ", "$muted"),
         (sanitize(candidate.locus), "$foreground"),
     ]
-    if settings:
-        parts.append(("  " + sanitize(settings), "$muted"))
     why = f"rejected here: {proposal.reason}" if proposal.standing == "rejected" else candidate.rationale
-    return [*parts, ("\n" + sanitize(" ".join(why.split())), "$muted")]
+    parts.append(("\n" + sanitize(" ".join(why.split())), "$foreground"))
+    return [*parts, ("\n" + clip(sanitize(settings), _SETTINGS_CELLS), "$muted")] if settings else parts
 
 
 def touched_lines(ops: Sequence[LineOp]) -> list[int]:
