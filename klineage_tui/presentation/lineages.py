@@ -41,15 +41,15 @@ def welcome(path: str, keys: Mapping[str, str], *, empty: bool) -> list[tuple[st
     """What the list is for and what to do first, as styled parts; ``keys`` are the keys in force."""
     key = {name: (shown_key(bound), "$accent") for name, bound in keys.items()}
     yours = [
-        ("A kernel of your own, in a shell: ", "$muted"),
-        (f"klineage new KERNEL --workload gemm -w {sanitize(shlex.quote(path))}", "$foreground"),
+        ("A kernel of your own, in a shell:\n", "$muted"),
+        (f"  klineage new KERNEL --workload gemm -w {sanitize(shlex.quote(path))}", "$foreground"),
     ]
     if empty:
         return [("No kernel was opened in this workspace yet.\n\n", "$foreground"), *yours]
     return [
         ("Each row is an expert kernel and the walk that takes it apart.\n\n", "$foreground"),
         key["open"],
-        (" opens one: its source, and the first proposal to simplify it, as a diff.\n", "$muted"),
+        (" opens one: its source, and a first proposal to simplify it.\n", "$muted"),
         key["gate"],
         (" gates a proposal: is it still correct, and what does it cost? Then ", "$muted"),
         key["accept"],

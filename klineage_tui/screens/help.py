@@ -15,6 +15,9 @@ from klineage_tui.widgets.lines import Lines, LineView
 from klineage_tui.widgets.too_small import TooSmall
 
 
+_FRAME_ROWS = 6  # border, padding, and the last row with its margin
+
+
 def help_lines(place: str, keys: dict[str, str]) -> list[Line]:
     """The keys of a place, of everywhere and of views, under headings."""
     lines: list[Line] = []
@@ -43,7 +46,7 @@ class HelpScreen(ModalScreen[None]):
         width: 100; max-width: 94%; height: auto; max-height: 92%;
         background: $surface; border: round $accent; padding: 1 2;
     }
-    HelpScreen LineView { height: auto; max-height: 100%; }
+    HelpScreen LineView { height: auto; }
     HelpScreen .keys { color: $muted; margin-top: 1; }
     """
 
@@ -54,13 +57,21 @@ class HelpScreen(ModalScreen[None]):
     def compose(self) -> ComposeResult:
         with Vertical():
             yield LineView(Lines(self._lines), cursor=False)
-            yield Static("esc closes   the same names work on the command line", classes="keys", markup=False)
+            yield Static(
+                "esc closes   ↓ and space show more   klineage NAME does the same in a shell",
+                classes="keys",
+                markup=False,
+            )
         yield TooSmall()
 
     def on_mount(self) -> None:
         view = self.query_one(LineView)
         view.show(view.document)
         view.focus()
+
+    def on_resize(self) -> None:
+        """Leave room for the frame and for the row that says how to close it."""
+        self.query_one(LineView).styles.max_height = max(1, self.size.height * 92 // 100 - _FRAME_ROWS)
 
     def action_dialog_confirm(self) -> None:
         self.dismiss(None)

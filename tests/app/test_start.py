@@ -9,6 +9,7 @@ from klineage.errors import KlineageError
 from klineage.lineage import Workspace
 from klineage.resources import shipped
 from klineage.walk import new_lineage, open_workspace
+from textual.containers import Vertical
 from textual.widgets import Static
 
 from klineage_tui import app as app_module
@@ -67,6 +68,18 @@ async def test_at_80x24_a_gate_is_shown_where_it_runs(make_app: MakeApp) -> None
         await pilot.press("g")
         assert app.screen.query_one("#gate").size.width, "the verb's progress is on screen"
         await pilot.press("escape")
+
+
+async def test_at_80x24_help_says_how_to_close_it(make_app: MakeApp) -> None:
+    app = make_app()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await loaded(app)
+        await pilot.press("?")
+        await until(lambda: isinstance(app.screen, HelpScreen))
+        await pilot.pause()
+        keys = app.screen.query_one(".keys")
+        assert keys.region.bottom < 24
+        assert app.screen.query_one(Vertical).region.contains_region(keys.region)
 
 
 async def test_an_empty_workspace_says_how_to_begin(tmp_path: Path, make_app: MakeApp) -> None:
