@@ -174,7 +174,7 @@ async def test_another_process_that_moved_on_is_noticed(make_app: MakeApp, walk:
 async def test_a_defect_in_a_job_is_a_sentence_and_a_log(
     make_app: MakeApp, monkeypatch: pytest.MonkeyPatch, own_folders: Path
 ) -> None:
-    monkeypatch.setattr(Walk, "candidates", lambda self: {}["missing"])
+    monkeypatch.setattr(Walk, "candidates", lambda self, state: {}["missing"])
     app = make_app()
     async with app.run_test(size=SIZE, notifications=True):
         await until(lambda: "internal error (KeyError)" in said(app))
