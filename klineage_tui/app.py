@@ -121,8 +121,11 @@ class KlineageApp(App[int]):
 
     def _open(self) -> None:
         try:
+            from klineage.executor import Host, use
             from klineage.walk import open_workspace
 
+            if self.config.host:
+                use(Host(self.config.host, self.config.host_python or "python3"))
             workspace = open_workspace(self.path)
             ids = [summary.id for summary in workspace.lineages()]
         except KlineageError as problem:

@@ -26,6 +26,7 @@ class Config:
     keys:      the preset of keys.
     editor:    the command of the external editor; empty means $VISUAL, then $EDITOR.
     layout:    of diffs; ``auto`` is side by side where it fits.
+    host:      where to gate, as ssh takes it; empty means here. host_python: the Python there.
     overrides: action id -> keys.
     """
 
@@ -33,6 +34,8 @@ class Config:
     keys: Preset = "default"
     editor: str = ""
     layout: Layout = "auto"
+    host: str = ""
+    host_python: str = ""
     overrides: Mapping[str, str] = field(default_factory=dict)
 
     def keymap(self) -> dict[str, str]:
@@ -74,7 +77,7 @@ def load_config(path: Path | None = None) -> Config:
 
 
 def _parse(data: Mapping[str, object]) -> Config:
-    known = ("theme", "keys", "editor", "layout", "overrides")
+    known = ("theme", "keys", "editor", "layout", "host", "host_python", "overrides")
     for key in data:
         if key not in known:
             raise KlineageError(f"unknown key '{key}'; known are {', '.join(known)}")
@@ -88,6 +91,8 @@ def _parse(data: Mapping[str, object]) -> Config:
         keys=cast(Preset, _choice(data, "keys", PRESETS)),
         editor=editor,
         layout=cast(Layout, _choice(data, "layout", LAYOUTS)),
+        host=_text(data, "host"),
+        host_python=_text(data, "host_python"),
         overrides=_overrides(data),
     )
     config.keymap()

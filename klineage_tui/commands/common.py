@@ -43,6 +43,27 @@ def add_trust(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
 
 
+def add_host(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--host", metavar="USER@HOST",
+        help="gate on this machine, reached by ssh; nothing is installed there ('' is here; default: config.toml's host)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--host-python", metavar="FILE", help="the Python there that has numpy, torch and triton (default: python3)"
+    )
+
+
+def use_host(arguments: argparse.Namespace) -> None:
+    """From now on this command gates where its options, else the configuration, say."""
+    from klineage.executor import Host, use
+
+    from klineage_tui.config import load_config
+
+    config = load_config()
+    address = config.host if arguments.host is None else arguments.host
+    use(Host(address, arguments.host_python or config.host_python or "python3") if address else None)
+
+
 @contextmanager
 def opened_workspace(arguments: argparse.Namespace, *, create: bool = False) -> Iterator[Workspace]:
     from klineage.walk import open_workspace
@@ -58,6 +79,8 @@ def opened_workspace(arguments: argparse.Namespace, *, create: bool = False) -> 
 def opened_walk(arguments: argparse.Namespace) -> Iterator[Walk]:
     from klineage.walk import Walk
 
+    if "host" in arguments:
+        use_host(arguments)
     with opened_workspace(arguments) as workspace:
         walk = Walk(workspace, arguments.id)
         if getattr(arguments, "trust", False):

@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from klineage_tui.commands.common import Run, add_json, print_json, say
+from klineage_tui.commands.common import Run, add_host, add_json, print_json, say, use_host
 
 if TYPE_CHECKING:
     from klineage.gate import Report
@@ -25,6 +25,7 @@ def gate_command(parser: argparse.ArgumentParser) -> Run:
     parser.add_argument("--platform", metavar="P", help="default: this machine's (nvidia-sm90 without a GPU)")
     parser.add_argument("--entry", metavar="NAME", help="the function to enter, when the file has several")
     parser.add_argument("--fresh", action="store_true", help="ignore cached results")
+    add_host(parser)
     add_json(parser)
     return _gate
 
@@ -34,6 +35,7 @@ def _gate(arguments: argparse.Namespace) -> int:
     from klineage.walk.opening import default_platform
     from klineage.workload import load
 
+    use_host(arguments)
     workload = load(arguments.workload)
     kernel = _kernel(arguments.file, workload, arguments)
     against = _kernel(arguments.against, workload, arguments) if arguments.against else None

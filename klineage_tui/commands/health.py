@@ -5,13 +5,14 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from klineage_tui.commands.common import Run, add_json, print_json, say
+from klineage_tui.commands.common import Run, add_host, add_json, print_json, say, use_host
 
 if TYPE_CHECKING:
     from klineage.gate import Capability
 
 
 def doctor_command(parser: argparse.ArgumentParser) -> Run:
+    add_host(parser)
     add_json(parser)
     return _doctor
 
@@ -19,6 +20,7 @@ def doctor_command(parser: argparse.ArgumentParser) -> Run:
 def _doctor(arguments: argparse.Namespace) -> int:
     from klineage.gate import capabilities
 
+    use_host(arguments)
     rows = [_git(), *capabilities()]
     if arguments.json:
         print_json(rows)

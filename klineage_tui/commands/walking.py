@@ -12,6 +12,7 @@ from klineage.errors import KlineageError
 
 from klineage_tui.commands.common import (
     Run,
+    add_host,
     add_json,
     add_lineage,
     add_trust,
@@ -83,6 +84,7 @@ def walk_command(parser: argparse.ArgumentParser) -> Run:
     add_trust(parser)
     parser.add_argument("--proposer", choices=["rules"], default="rules", help="who proposes")
     parser.add_argument("--max-steps", type=int, metavar="N", help="stop after N accepted steps")
+    add_host(parser)
     add_json(parser)
     return _walk
 
@@ -141,6 +143,7 @@ def accept_command(parser: argparse.ArgumentParser) -> Run:
         "--file", type=Path, metavar="FILE", help="accept this file of yours instead of a proposal"
     )
     parser.add_argument("--why", default="", help="a word for the record")
+    add_host(parser)
     add_json(parser)
     return _accept
 
@@ -213,6 +216,7 @@ def _move(arguments: argparse.Namespace, direction: str) -> int:
 def seal_command(parser: argparse.ArgumentParser) -> Run:
     add_lineage(parser)
     add_trust(parser)
+    add_host(parser)
     add_json(parser)
     return _seal
 

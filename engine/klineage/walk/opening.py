@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from klineage.errors import KlineageError
+from klineage.executor import Died, current
 from klineage.kernel import Kernel, Surface
 from klineage.lineage import Meta, StepRecord, Workspace
 from klineage.resources import shipped
@@ -19,10 +20,11 @@ FALLBACK_GPU = "nvidia-sm90"
 
 
 def default_platform(surface: Surface) -> str:
-    """What a kernel is for when nobody says: this machine's CPU (C) or GPU (Triton; else ``nvidia-sm90``)."""
-    from klineage.platform import detect
-
-    machine = detect()
+    """What a kernel is for when nobody says: the CPU of the machine that gates (C) or GPU (Triton; else ``nvidia-sm90``)."""
+    try:
+        machine = current().machine()
+    except Died as died:
+        raise KlineageError(str(died)) from died
     if surface == "c":
         return machine.cpu_platform
     return machine.gpu.platform if machine.gpu else FALLBACK_GPU

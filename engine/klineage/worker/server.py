@@ -21,6 +21,7 @@ import tempfile
 import time
 import traceback
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from klineage.worker import device, limits
@@ -130,6 +131,8 @@ def _answer(request: dict[str, Any], context: Context, operations: dict[str, Any
         scratch = tempfile.mkdtemp(prefix="klineage-")
         os.environ["KLINEAGE_SCRATCH"] = scratch
         os.chdir(scratch)
+        if request.get("cache") == "":  # what is built is kept as long as this server
+            request = {**request, "cache": str(Path(tempfile.gettempdir()) / "built")}
         with _reserved(context):
             result: Result = operation(request, context)
     except KernelFault as fault:
