@@ -14,7 +14,6 @@ import importlib
 import json
 import os
 import platform
-import select
 import shutil
 import sys
 import tempfile
@@ -81,13 +80,15 @@ def _operations(kind: str) -> dict[str, Callable[[dict[str, Any], Context], Resu
         "machine": _machine,
     }
     if kind == "native":
-        from klineage.worker import native_jobs
+        from klineage.worker import cuda_jobs, native_jobs
 
+        table.update(compile_cuda=cuda_jobs.compile_cuda)
         table.update(compile_c=native_jobs.compile_c, time_c=native_jobs.time_c)
     else:
-        from klineage.worker import triton_jobs
+        from klineage.worker import cuda_jobs, triton_jobs
 
         table.update(
+            time_cuda=cuda_jobs.time_cuda,
             compile_triton=triton_jobs.compile_triton,
             count=triton_jobs.count,
             time_triton=triton_jobs.time_triton,
@@ -205,7 +206,7 @@ def _serve(kind: str, control: Control, emit: Callable[..., None], idle_seconds:
     operations = _operations(kind)
     while True:
         while not control.waiting:
-            if not select.select([control.descriptor], [], [], idle_seconds)[0]:
+            if not control.wait(idle_seconds):
                 return
             control.pump()
         request = control.waiting.pop(0)

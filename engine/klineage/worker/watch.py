@@ -50,8 +50,12 @@ class Control:
 
     def poll(self, job: object) -> None:
         """``pump`` what has come, if anything has."""
-        if self.descriptor is not None and select.select([self.descriptor], [], [], 0)[0]:
+        if self.wait(0):
             self.pump(job)
+
+    def wait(self, seconds: float | None) -> bool:
+        """Whether something comes within so many seconds (None: however long it takes)."""
+        return self.descriptor is not None and bool(select.select([self.descriptor], [], [], seconds)[0])
 
 
 def watch(
