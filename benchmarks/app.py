@@ -73,7 +73,7 @@ def stepping(path: Path, rounds: int) -> list[float]:
     """Seconds from a key to the next step's diff, at the end of a long walk that was really written."""
     times = []
     with Terminal([*KLINEAGE, str(path)], 160, 48) as terminal:
-        _until(terminal, lambda: "LINEAGE" in terminal.text() or "History" in terminal.text())
+        _until(terminal, lambda: " here" in terminal.text())
         terminal.send("2")
         _until(terminal, lambda: "WHY" in terminal.text())
         for _ in range(rounds):
