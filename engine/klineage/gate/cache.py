@@ -47,9 +47,10 @@ def _versions_here() -> dict[str, str]:
     return found
 
 
-def _compiler() -> str:
+def _compiler(surface: str) -> str:
     """Which compiler file would be used, without running it."""
-    for name in (os.environ["CC"],) if os.environ.get("CC") else ("gcc", "clang", "cc"):
+    c_compilers = (os.environ["CC"],) if os.environ.get("CC") else ("gcc", "clang", "cc")
+    for name in c_compilers if surface == "c" else ("nvcc",):
         path = shutil.which(name)
         if path:
             real = Path(path).resolve()
@@ -68,8 +69,9 @@ def _cpu() -> str:
 
 def key(request: GateRequest, policy: str, elsewhere: Machine | None = None) -> str:
     """64 hex digits over everything that a result depends on. ``elsewhere``: the machine, when it is not this one."""
-    compiler = repr((elsewhere.gcc, elsewhere.clang)) if elsewhere else _compiler()
-    tools = package_versions(elsewhere) | ({"compiler": compiler} if request.kernel.surface == "c" else {})
+    surface = request.kernel.surface
+    compiler = repr((elsewhere.gcc, elsewhere.clang, elsewhere.nvcc)) if elsewhere else _compiler(surface)
+    tools = package_versions(elsewhere) | ({} if surface == "triton" else {"compiler": compiler})
     parts = (
         request.kernel.hash,
         request.baseline.hash if request.baseline else "",

@@ -88,4 +88,11 @@ def kernel_job(kernel: Kernel) -> dict[str, Any]:
         declared = [flag for flag in declared_flags(kernel.source) if flag not in kernel.flags]
         job["flags"] += declared
         job["parameters"] = [list(parameter) for parameter in signature(kernel)]
+    elif kernel.surface == "cuda":
+        from klineage.surface.c_static import declared_flags
+        from klineage.surface.cuda_launch import launch_job
+
+        declared = [flag for flag in declared_flags(kernel.source) if flag not in kernel.flags]
+        job["flags"] += declared
+        job.update(launch_job(kernel, tuple(declared)))
     return job

@@ -9,7 +9,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from klineage.executor import Cancelled, Died, Executor, current
-from klineage.gate import cache, correctness, interpreted, native
+from klineage.gate import cache, correctness, cuda, interpreted, native
 from klineage.gate.policy import POLICY, Policy
 from klineage.gate.request import GateEvent, GateRequest, OnEvent, fresh_seeds, kernel_job
 from klineage.gate.session import Session
@@ -70,8 +70,11 @@ def _name(session: Session) -> str:
 
 
 def _stages(request: GateRequest) -> dict[str, Stage]:
+    table: tuple[Stage, ...]
     if request.kernel.surface == "c":
-        table: tuple[Stage, ...] = (static, native.compile_kernel, _native_correctness, native.profile)
+        table = (static, native.compile_kernel, _native_correctness, native.profile)
+    elif request.kernel.surface == "cuda":
+        table = (static, cuda.compile_kernel, cuda.check, cuda.profile)
     else:
         table = (static, interpreted.compile_kernel, interpreted.check, interpreted.profile)
     return dict(zip(STAGES, table, strict=True))
@@ -102,7 +105,7 @@ def _run(session: Session, stages: dict[str, Stage]) -> list[StageResult]:
         result = replace(result, seconds=round(time.monotonic() - begin, 4))
         results.append(result)
         _done(session.on_event, result)
-        if result.verdict is not Verdict.PASS:
+        if result.verdict is not Verdict.PASS and not cuda.unjudged(result):
             stopped = "cancelled" if result.reason == "cancelled" else f"{name} did not pass"
     return results
 
@@ -116,10 +119,8 @@ def static(session: Session) -> StageResult:
     """What the text alone says."""
     request = session.request
     kernel = request.kernel
-    if kernel.surface == "c":
-        from klineage.surface.c_static import check
-    else:
-        from klineage.surface.triton_static import check
+    from klineage.surface.dispatch import check
+
     problems = check(kernel, request.workload)
     if problems:
         first = problems[0]
@@ -137,7 +138,7 @@ def _environment(session: Session) -> dict[str, str]:
     except (Died, Cancelled):
         return {}
     packages = cache.package_versions(session.elsewhere)
-    wanted = ("klineage", "numpy") if session.request.kernel.surface == "c" else tuple(packages)
+    wanted = tuple(packages) if session.request.kernel.surface == "triton" else ("klineage", "numpy")
     tools = {name: packages[name] for name in wanted}
     return tools | {"system": found.system, "cpu": found.cpu, "cores": str(found.cores)} | (
         {"gpu": found.gpu.name, "driver": found.gpu.driver} if found.gpu else {}

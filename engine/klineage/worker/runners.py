@@ -41,6 +41,10 @@ def runner(kind: str, kernel: dict[str, Any], problem: Problem, dims: dict[str, 
     """Load the kernel of a request for the worker kind. ``dims`` are any valid ones, to bind names."""
     if kernel["surface"] == "c":
         return CRunner(kernel, problem, dims)
+    if kernel["surface"] == "cuda":
+        from klineage.worker.cuda_runner import CudaRunner
+
+        return CudaRunner(kernel, problem)
     return TritonRunner(kernel, problem, kind)
 
 
