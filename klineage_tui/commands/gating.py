@@ -21,7 +21,7 @@ def gate_command(parser: argparse.ArgumentParser) -> Run:
         "--workload", required=True, metavar="W", help="a shipped workload's name, or a path to yours"
     )
     parser.add_argument("--against", metavar="FILE", type=Path, help="profile it against this kernel")
-    parser.add_argument("--surface", metavar="S", help="triton or c (default: from the file's name)")
+    parser.add_argument("--surface", metavar="S", help="triton, c or cuda (default: from the file's name)")
     parser.add_argument("--platform", metavar="P", help="default: this machine's (nvidia-sm90 without a GPU)")
     parser.add_argument("--entry", metavar="NAME", help="the function to enter, when the file has several")
     parser.add_argument("--fresh", action="store_true", help="ignore cached results")

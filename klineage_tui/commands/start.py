@@ -38,7 +38,7 @@ def new_command(parser: argparse.ArgumentParser) -> Run:
     parser.add_argument(
         "--workload", required=True, metavar="W", help="a shipped workload's name, or a path to yours"
     )
-    parser.add_argument("--surface", metavar="S", help="triton or c (default: from the file's name)")
+    parser.add_argument("--surface", metavar="S", help="triton, c or cuda (default: from the file's name)")
     parser.add_argument("--platform", metavar="P", help="default: this machine's (nvidia-sm90 without a GPU)")
     parser.add_argument("--entry", metavar="NAME", help="the function to enter, when the file has several")
     parser.add_argument("--id", metavar="ID", help="name the lineage (default: <workload>-<surface>)")

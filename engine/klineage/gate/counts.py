@@ -19,19 +19,25 @@ def compiled_counts(kernels: list[dict[str, Any]]) -> dict[str, int]:
     }
 
 
+def _work(counts: dict[str, int]) -> dict[str, int]:
+    """The counts with ``bytes`` where traffic was counted: a compiler alone knows none."""
+    return {**counts, "bytes": total_bytes(counts)} if "bytes_loaded" in counts else dict(counts)
+
+
 def total_bytes(counts: dict[str, int]) -> int:
     return counts["bytes_loaded"] + counts["bytes_stored"]
 
 
 def compare(own: dict[str, int], other: dict[str, int]) -> tuple[Effect, str]:
     """What differs between two kernels' counts. Work decides; resources only where the work is equal."""
-    left, right = ({**c, "bytes": total_bytes(c)} for c in (own, other))
-    effect = _direction([(left[n], right[n]) for n in WORK])
+    left, right = _work(own), _work(other)
+    work = [name for name in WORK if name in left and name in right]
+    effect = _direction([(left[n], right[n]) for n in work])
     if effect is Effect.SAME_WORK:
         effect = _direction([(left[n], right[n]) for n in RESOURCES])
     parts = [
         f"{name} {left[name] / right[name]:.2f}x" if right[name] else f"{name} {left[name]:,}"
-        for name in WORK
+        for name in work
     ]
     if left["programs"] != right["programs"]:
         parts.append(f"programs {right['programs']:,} -> {left['programs']:,}")
@@ -41,7 +47,7 @@ def compare(own: dict[str, int], other: dict[str, int]) -> tuple[Effect, str]:
         ("spill_bytes", "spilled"),
         ("num_stages", "stages"),
     ):
-        if left[name] != right[name]:
+        if left.get(name) != right.get(name):
             shown = (
                 (amount(right[name]), amount(left[name]))
                 if name.endswith("bytes")

@@ -7,7 +7,11 @@ import threading
 from klineage.executor import current
 from klineage.kernel import Surface
 
-_KINDS: dict[str, tuple[str, ...]] = {"c": ("native",), "triton": ("compiler", "interpreter")}
+_KINDS: dict[str, tuple[str, ...]] = {
+    "c": ("native",),
+    "cuda": ("native",),
+    "triton": ("compiler", "interpreter"),
+}
 
 
 def prepare(surface: Surface) -> None:

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from klineage.errors import KlineageError
-from klineage.kernel import Feature, Kernel, Surface
+from klineage.kernel import SURFACES, Feature, Kernel, Surface
 
 SCHEMA = 1
 META_FILE = "lineage.json"
@@ -89,7 +89,7 @@ class Meta:
             wrong.append("config")
         if not isinstance(flags, list) or not all(isinstance(flag, str) for flag in flags):
             wrong.append("flags")
-        if not wrong and record["surface"] not in ("triton", "c"):
+        if not wrong and record["surface"] not in SURFACES:
             wrong.append("surface")
         if not wrong and not is_plain_name(record["filename"]):
             wrong.append("filename")

@@ -46,7 +46,7 @@ class Expert:
 def experts() -> tuple[Expert, ...]:
     """Every shipped expert kernel, in the order of workload and surface."""
     root = shipped("experts")
-    found = sorted([*root.glob("*/triton/kernel.py"), *root.glob("*/c/kernel.c")])
+    found = sorted([*root.glob("*/triton/kernel.py"), *root.glob("*/c/kernel.c"), *root.glob("*/cuda/kernel.cu")])
     return tuple(Expert(path.parent.parent.name, path.parent.name, path) for path in found)
 
 

@@ -12,7 +12,7 @@ from klineage.workload import Workload
 #: More than any hand-written kernel; a file beyond it is refused before it is read into memory.
 MAX_BYTES = 4 * 1024 * 1024
 
-_SUFFIXES: dict[str, Surface] = {".py": "triton", ".c": "c"}
+_SUFFIXES: dict[str, Surface] = {".py": "triton", ".c": "c", ".cu": "cuda"}
 
 
 def read_kernel(
@@ -68,5 +68,5 @@ def _surface_of(path: Path, surface: str | None) -> Surface:
         return _SUFFIXES[path.suffix.lower()]
     except KeyError:
         raise KlineageError(
-            f"cannot tell the language of {path.name}; say --surface triton or --surface c"
+            f"cannot tell the language of {path.name}; say --surface {', '.join(_SUFFIXES.values())}"
         ) from None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from klineage.worker import buffers, cuda_build, cuda_plan, cuda_tools, limits
+from klineage.worker import buffers, c_build, cuda_build, cuda_plan, cuda_tools, limits
 from klineage.worker.check import confinement, prepare_torch
 from klineage.worker.cuda_runner import CudaRunner, packed
 from klineage.worker.faults import KernelFault
@@ -27,13 +27,14 @@ def compile_cuda(request: dict[str, Any], context: Context) -> Result:
     def build(channel: Channel) -> None:
         problem, dims = problem_of(request), request["dims"]
         tensors = problem.tensors(dims)
+        cache = c_build.open_cache(request["cache"])
         held = limits.apply(confinement(request, "compiler"))
         done = cuda_build.build(
             source_of(kernel),
             kernel["filename"],
             tuple(kernel["flags"]),
             request["target"],
-            Path(request["cache"]),
+            cache,
         )
         steps = cuda_plan.plan(kernel, tensors, dims, problem.scalars)
         kernels = [_record(step, done["kernels"]) for step in steps]

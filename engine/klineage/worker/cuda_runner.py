@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import base64
-import contextlib
 import hashlib
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -33,9 +32,17 @@ class CudaRunner:
             raise WorkerError("artifact", f"{kernel['filename']} is not what was compiled; gate again")
         self.kernel, self.problem = kernel, problem
         self.kernel_names = tuple(dict.fromkeys(launch["kernel"] for launch in kernel["launches"]))
-        self.empty = False
         cuda_driver.start()
         self.module = cuda_driver.Module(cubin, kernel["filename"])
+
+    def run(self, region: np.ndarray[Any, Any], slots: Slots, dims: dict[str, int]) -> dict[str, int]:
+        """Run once on a copy of the region, which is then brought back."""
+        import torch
+
+        memory = torch.from_numpy(region).cuda()
+        counts = self.run_on(memory, slots, dims)
+        region[:] = memory.cpu().numpy()
+        return counts
 
     def run_on(self, memory: Any, slots: Slots, dims: dict[str, int]) -> dict[str, int]:
         """Run once on buffers inside ``memory``, a tensor of bytes on the device."""
@@ -46,15 +53,6 @@ class CudaRunner:
         if room is not None:
             self._check_scratch(*room)
         return {}
-
-    @contextlib.contextmanager
-    def ghost(self) -> Iterator[None]:
-        """Inside, runs launch nothing: what an output then holds was not written by a kernel."""
-        self.empty = True
-        try:
-            yield
-        finally:
-            self.empty = False
 
     def call(self, memory: Any, slots: Slots, dims: dict[str, int]) -> Callable[[], None]:
         """All launches on these buffers as one call, for a timing loop. Scratch is its own."""
@@ -77,7 +75,7 @@ class CudaRunner:
         addresses = {slot.name: memory.data_ptr() + slot.offset for slot in slots}
         if room is not None:
             addresses |= {slot.name: room[0].data_ptr() + slot.offset for slot in room[1]}
-        return [] if self.empty else [self.module.launcher(step, addresses) for step in steps]
+        return [self.module.launcher(step, addresses) for step in steps]
 
     def _scratch(self, dims: dict[str, int]) -> tuple[Any, Slots] | None:
         """Scratch buffers, poisoned, with guard zones."""

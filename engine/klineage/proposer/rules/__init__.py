@@ -15,7 +15,7 @@ from klineage.surface.tree import apply_edits, function_locus, parse, parse_kern
 
 __all__ = ["RULES", "NotApplicable", "Rule", "derive", "features", "forward_title", "propose"]
 
-RULES: dict[Surface, tuple[Rule, ...]] = {"triton": TRITON_RULES, "c": C_RULES}
+RULES: dict[Surface, tuple[Rule, ...]] = {"triton": TRITON_RULES, "c": C_RULES, "cuda": ()}
 
 
 def features(kernel: Kernel) -> list[Feature]:
