@@ -14,7 +14,6 @@ from klineage_tui.text.line import Line, compose
 from klineage_tui.widgets.lines import Lines, LineView
 from klineage_tui.widgets.too_small import TooSmall
 
-
 _FRAME_ROWS = 6  # border, padding, and the last row with its margin
 
 
