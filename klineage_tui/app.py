@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -284,6 +285,17 @@ class KlineageApp(App[int]):
             self.workspace.close()
 
 
+def _require_terminal() -> None:
+    """Textual reads keys from stdin and draws on stderr; without a terminal it would hang there."""
+    streams = (sys.__stdin__, sys.__stderr__)
+    if not all(stream is not None and stream.isatty() for stream in streams):
+        raise KlineageError("the app needs a terminal; klineage --help lists the verbs that work without one")
+    if os.environ.get("TERM") == "dumb":
+        raise KlineageError(
+            "TERM=dumb says that this terminal cannot be drawn on; set TERM, or use the verbs of klineage --help"
+        )
+
+
 def run(workspace_path: Path, lineage: str | None) -> int:
     """Show the app until the person leaves. Returns the exit code of the process.
 
@@ -291,6 +303,7 @@ def run(workspace_path: Path, lineage: str | None) -> int:
     """
     if not workspace_path.exists():
         raise KlineageError(f"{workspace_path}: there is no such folder; klineage demo makes a workspace")
+    _require_terminal()
     config = load_config()
     themes = load_themes(config_folder() / "themes")
     session, problem = load_session()

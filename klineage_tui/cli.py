@@ -6,7 +6,9 @@ Only the standard library is imported here; a verb imports what it needs when it
 from __future__ import annotations
 
 import argparse
+import errno
 import importlib
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -36,6 +38,11 @@ VERBS: dict[str, tuple[str, str]] = {
     "doctor": ("health", "what this machine can gate, and how to get what is missing"),
 }
 
+#: Errors of the system that name their own cause, and that no code of klineage can have made.
+_SURROUNDINGS = (
+    errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EACCES, errno.EPERM, errno.EROFS, errno.ENAMETOOLONG, errno.ELOOP,
+)  # fmt: skip
+
 _DESCRIPTION = "Walk an expert kernel backward, one gated simplification at a time, and keep what it teaches."
 
 
@@ -43,8 +50,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command line. Returns the exit code: 0 only on success, 1 for a refusal,
     2 for a wrong call, 70 for a defect of klineage itself."""
     words = list(sys.argv[1:] if argv is None else argv)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # A kernel may hold characters that the terminal's encoding lacks.
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
-        return _run(words)
+        code = _run(words)
+        if sys.stdout is not None:
+            sys.stdout.flush()
+        return code
     except KlineageError as error:
         from klineage_tui.text.sanitize import sanitize
 
@@ -53,18 +66,35 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
-        # The reader (head, less) has gone; Python would complain again while closing stdout.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _forget_stdout()  # the reader (head, less) has gone
         return 0
-    except Exception as defect:
-        from klineage_tui.crash import log_exception
+    except OSError as error:
+        from klineage_tui.text.sanitize import sanitize
 
-        where = log_exception(defect)
-        print(
-            f"klineage: a defect in klineage ({type(defect).__name__}); the details are in {where}",
-            file=sys.stderr,
-        )
-        return 70
+        if error.errno not in _SURROUNDINGS:
+            return _defect(error)
+        _forget_stdout()
+        what = f"use {error.filename}" if error.filename else "write the output"
+        print(f"klineage: cannot {sanitize(what)}: {error.strerror}", file=sys.stderr)
+        return 1
+    except Exception as defect:
+        return _defect(defect)
+
+
+def _forget_stdout() -> None:
+    """Python would complain again about what is still unwritten, while closing stdout."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _defect(problem: Exception) -> int:
+    from klineage_tui.crash import log_exception
+
+    where = log_exception(problem)
+    print(
+        f"klineage: a defect in klineage ({type(problem).__name__}); the details are in {where}",
+        file=sys.stderr,
+    )
+    return 70
 
 
 def _run(words: list[str]) -> int:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
@@ -28,6 +30,8 @@ def bundle_create(workspace: Workspace, lineage_id: str, path: Path | str) -> No
     file = Path(path).absolute()
     if not file.parent.is_dir():
         raise KlineageError(f"the folder {file.parent} does not exist; make it first")
+    if not os.access(file.parent, os.W_OK):
+        raise KlineageError(f"the folder {file.parent} cannot be written; give a file in another folder")
     if file.exists() and not _is_bundle(file):
         raise KlineageError(f"{file} is not a bundle and will not be overwritten; give another name")
     head = workspace.head(lineage_id)
@@ -46,7 +50,12 @@ def bundle_create(workspace: Workspace, lineage_id: str, path: Path | str) -> No
                 importer.finish()
         shown = refs.sealed(lineage_id) if refs.sealed(lineage_id) in found else refs.walk(lineage_id)
         scratch.run("symbolic-ref", "HEAD", shown)
-        scratch.run("bundle", "create", "--quiet", str(file), "--all")
+        try:
+            scratch.run("bundle", "create", "--quiet", str(file), "--all")
+        except GitError as error:
+            full = shutil.disk_usage(file.parent).free < len(head.commit) or "No space left" in error.stderr
+            reason = "the disk is full; free some space" if full else str(error)
+            raise KlineageError(f"cannot write {file}: {reason}") from error
 
 
 def bundle_open(path: Path | str, workspace: Workspace) -> str:

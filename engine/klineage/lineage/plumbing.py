@@ -246,6 +246,8 @@ def discover(path: Path) -> Path:
         raise KlineageError(f"{path} does not exist; give the folder of a workspace (a git repository)")
     if not path.is_dir():
         raise KlineageError(f"{path} is a file; give the folder of a workspace (a git repository)")
+    if (closed := _closed(path)) is not None:  # GitPython would look in the current folder instead
+        raise KlineageError(f"{closed} cannot be read; check its owner and its permissions")
     status, out, err = git.Git(str(path)).execute(
         [*_elsewhere(), "git", "rev-parse", "--path-format=absolute", "--git-common-dir"],
         with_extended_output=True,
@@ -258,7 +260,28 @@ def discover(path: Path) -> Path:
             f"git does not trust {path} because another user owns it; "
             f"run: git config --global --add safe.directory {path}"
         )
+    said = next((line for line in err.splitlines() if line.startswith("fatal:")), "")
+    if (path / ".git").exists() and "not a git repository" not in said:
+        raise KlineageError(
+            f"git cannot use {path}: {said.removeprefix('fatal: ') or f'exit status {status}'}"
+        )
+    if (path / ".git").exists():
+        raise KlineageError(
+            f"{path / '.git'} is damaged: git does not take it for a repository; restore its HEAD, objects and refs "
+            "from a copy, or give another folder"
+        )
     raise KlineageError(f"{path} is not a git repository; run git init there, or give another folder")
+
+
+def _closed(path: Path) -> Path | None:
+    """What keeps git from reading the repository at ``path``: the folder, or a part of its git directory."""
+    parts = (path, path / ".git", *(path / ".git" / name for name in ("HEAD", "objects", "refs")))
+    for part in parts:
+        if not part.exists():
+            continue
+        if not os.access(part, os.R_OK | os.X_OK if part.is_dir() else os.R_OK):
+            return part
+    return None
 
 
 def user_identity(path: Path) -> tuple[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -49,7 +50,11 @@ class Workspace(Reader):
                 where.mkdir(parents=True, exist_ok=True)
             except OSError as error:
                 raise KlineageError(f"cannot make the folder {where}: {error.strerror}") from error
-            Git(None, where).run("init", "--quiet", "--template=", str(where))
+            try:
+                Git(None, where).run("init", "--quiet", "--template=", str(where))
+            except KlineageError:
+                shutil.rmtree(where / ".git", ignore_errors=True)  # half of one would bar the next attempt
+                raise
         return cls.open(where, clock)
 
     def close(self) -> None:
