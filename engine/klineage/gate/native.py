@@ -31,7 +31,7 @@ def compile_kernel(session: Session) -> StageResult:
         "compile",
         Verdict.PASS,
         "ok",
-        f"{answer['compiler']}{extra}: {answer['bytes'] / 1024:.0f} KiB{noted}",
+        f"{answer['bytes'] / 1024:.0f} KiB by {answer['compiler']}{extra}{noted}",
         numbers={"bytes": float(answer["bytes"]), "cached": float(answer["cached"])},
         log=answer["log"],
     )
