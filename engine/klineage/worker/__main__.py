@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import json
+import platform
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from klineage.worker.server import KINDS, run_once, serve
+KINDS = ("native", "interpreter", "compiler", "gpu")
 
 
 def main(argv: Sequence[str] | None = None, source: str = "") -> None:
@@ -19,6 +22,12 @@ def main(argv: Sequence[str] | None = None, source: str = "") -> None:
         "--once", metavar="FILE", help="answer the request in this JSON file and print the result"
     )
     arguments = parser.parse_args(argv)
+    if importlib.util.find_spec("numpy") is None:
+        text = f"numpy is not installed for {sys.executable} (Python {platform.python_version()})"
+        print(json.dumps({"refused": "no_numpy", "summary": text}))
+        return
+    from klineage.worker.server import run_once, serve
+
     if arguments.once is None:
         serve(arguments.kind, source, arguments.idle)
         return

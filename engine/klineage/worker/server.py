@@ -15,7 +15,6 @@ import json
 import os
 import platform
 import shutil
-import sys
 import tempfile
 import time
 import traceback
@@ -31,7 +30,6 @@ from klineage.worker.process import fault_record
 from klineage.worker.watch import Cancelled, Closed, Control
 
 PROTOCOL = 1
-KINDS = ("native", "interpreter", "compiler", "gpu")
 
 
 def _preload(kind: str) -> dict[str, str]:
@@ -43,10 +41,6 @@ def _preload(kind: str) -> dict[str, str]:
             versions[name] = str(getattr(importlib.import_module(name), "__version__", "unknown"))
         except ImportError:
             continue
-    if "numpy" not in versions:
-        raise WorkerError(
-            "no_numpy", f"numpy is not installed for {sys.executable} (Python {versions['python']})"
-        )
     importlib.import_module("numpy.random")
     if {"torch", "triton"} <= set(versions):
         _preload_triton(kind)
@@ -126,7 +120,7 @@ def _answer(request: dict[str, Any], context: Context, operations: dict[str, Any
     begin = time.monotonic()
     operation = operations.get(str(request.get("op")))
     if operation is None:
-        return verdict("error", "protocol", f"a {context.kind} worker does not know {request.get('op')!r}")
+        return verdict("error", "protocol", f"the {context.kind} worker does not know {request.get('op')!r}")
     scratch = ""
     try:
         scratch = tempfile.mkdtemp(prefix="klineage-")
