@@ -90,6 +90,9 @@ def _gate(step: Step, cells: int) -> Iterator[Line]:
 def _profile(step: Step, cells: int) -> Iterator[Line]:
     """Ratio before times, the trust tag beside the numbers, and counts called counts."""
     text = step.profile
+    if not step.effect:  # too noisy, say: there is a sentence, but no effect
+        yield from _field("profile", text, cells)
+        return
     if step.effect in _COUNTED and not text.startswith(_COUNTS):
         text = f"{_COUNTS}: {text}"
     if step.ratio is not None:

@@ -110,7 +110,12 @@ def rejection_word(attempt: Step) -> str:
 
 
 def step_effect(step: Step) -> str:
-    """The ratio to the state before where there is an effect, else the word: neutral claims no number."""
+    """The ratio to the state before where there is an effect, else the word: neutral claims no number.
+
+    A profile without an effect (too noisy, say) is ``no number``.
+    """
+    if step.profile and not step.effect and step.decision != "rejected":
+        return "no number"
     if step.ratio is not None and step.effect in _TIMED:
         return ratio(step.ratio)
     return sanitize(step.effect.replace("-", " ")) if step.effect else ""

@@ -11,9 +11,9 @@ from klineage.lineage import Op, Step
 from rich.cells import cell_len
 
 from klineage_tui.presentation.blame import blame_labels, removed_by
-from klineage_tui.presentation.details import step_details
+from klineage_tui.presentation.details import outcome, step_details
 from klineage_tui.presentation.git_commands import git_commands
-from klineage_tui.presentation.history import graph_line, graph_of
+from klineage_tui.presentation.history import change_of, graph_line, graph_of
 from klineage_tui.presentation.latencies import comparable, latencies
 from klineage_tui.presentation.waterfall import waterfall_lines
 
@@ -121,6 +121,17 @@ def test_a_neutral_step_shows_no_gain() -> None:
     gains = [line.text.count("░") for line in waterfall_lines(steps, 100)]
     assert gains[-2] == 0
     assert gains[-1] > 0
+
+
+def test_a_profile_without_a_number_is_said_to_have_none() -> None:
+    noisy = replace(WALK[1], profile="too noisy for a number: rounds differ by 1.40x", effect="", ratio=None)
+    assert change_of(noisy) == "no number"
+    assert change_of(EXPERT) == ""
+    assert any(
+        line.startswith("profile") and "too noisy for a number" in line for line in step_details(noisy)
+    )
+    assert outcome(noisy) == noisy.profile
+    assert outcome(WALK[1]).startswith("SLOWER  2.00x [1, 2]")
 
 
 def test_counts_are_never_times() -> None:
