@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator, Mapping
 
-Violation = tuple[int, str, str]  # line, reason, message
+from klineage.surface.triton_names import Names, Violation, forbidden, literal_lookup, stray_import
 
 
 def _words(text: str) -> frozenset[str]:
@@ -52,25 +52,21 @@ _UNMISTAKABLE = _words(
     softmax softmax_ sub_
     """
 )
-_FORBIDDEN_CALLS = _words(
-    """
-    __import__ breakpoint compile delattr eval exec globals input locals memoryview open setattr vars
-    """
-)
+_OF_ALLOWED = _words("itemsize is_floating_point is_complex is_signed cuda hip FunctionCtx type index")
 
 
 def violations(
     tree: ast.Module, entry: str, jitted: Mapping[str, ast.AST], tensors: Iterable[str]
 ) -> Iterator[Violation]:
     """Every breach of the policy in code that can run, with its line. ``tensors``: names of buffers."""
-    device = set(map(id, jitted.values()))
+    device, names = set(map(id, jitted.values())), Names(tree)
     for node in running(tree, entry):
         yield from _imports(node)
-        yield from _forbidden(node)
+        yield from forbidden(node, names)
         if id(node) in device:
             continue
-        scope = _tensor_variables(node, set(tensors) if getattr(node, "name", "") == entry else set())
-        yield from _computations(node, scope, device)
+        scope = _tensor_variables(node, set(tensors) if getattr(node, "name", "") == entry else set(), names)
+        yield from _computations(node, scope, device, names)
 
 
 def running(tree: ast.Module, entry: str) -> list[ast.stmt]:
@@ -110,10 +106,12 @@ def _imports(root: ast.AST) -> Iterator[Violation]:
             module = "." * node.level + (node.module or "")
             if node.level or not _importable(module):
                 yield node.lineno, "import", f"imports from {module}; only {_listed()} are allowed"
-            elif module == "torch":
-                for alias in node.names:
-                    if alias.name not in _TORCH_ALLOWED:
-                        yield node.lineno, "host_compute", _compute(f"torch.{alias.name}")
+                continue
+            for alias in node.names:
+                if module == "torch" and alias.name not in _TORCH_ALLOWED:
+                    yield node.lineno, "host_compute", _compute(f"torch.{alias.name}")
+                elif module not in ("torch", "__future__") and stray_import(module, alias.name):
+                    yield node.lineno, "import", f"imports {alias.name} from {module}, which no kernel needs"
 
 
 def _listed() -> str:
@@ -126,40 +124,15 @@ def _importable(module: str) -> bool:
     return not any(module == name or module.startswith(f"{name}.") for name in _TRITON_REFUSED)
 
 
-def _forbidden(root: ast.AST) -> Iterator[Violation]:
-    for node in ast.walk(root):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-            name = node.func.id
-            literal = len(node.args) > 1 and isinstance(node.args[1], ast.Constant)
-            if name in _FORBIDDEN_CALLS:
-                yield node.lineno, "forbidden", f"calls {name}(), which no kernel file needs"
-            elif name in ("getattr", "hasattr") and not literal:
-                yield node.lineno, "forbidden", f"calls {name}() with a name that is not a literal"
-        elif isinstance(node, ast.Attribute) and node.attr.startswith("__") and node.attr != "__version__":
-            yield node.lineno, "forbidden", f"reaches for {node.attr}"
-        elif isinstance(node, ast.Name) and node.id in ("__builtins__", "__loader__", "__spec__"):
-            yield node.lineno, "forbidden", f"reaches for {node.id}"
-
-
 def _compute(what: str) -> str:
     return f"computes with {what} on the host; arithmetic on tensors belongs in the kernel"
-
-
-def _dotted(node: ast.expr) -> str:
-    """``torch.cuda.device`` for such an expression, "" for anything but names and attributes."""
-    parts: list[str] = []
-    current: ast.expr = node
-    while isinstance(current, ast.Attribute):
-        parts.append(current.attr)
-        current = current.value
-    return ".".join([current.id, *reversed(parts)]) if isinstance(current, ast.Name) else ""
 
 
 def _annotation(node: ast.arg) -> str:
     return ast.unparse(node.annotation) if node.annotation is not None else ""
 
 
-def _tensor_variables(root: ast.AST, known: set[str]) -> set[str]:
+def _tensor_variables(root: ast.AST, known: set[str], spelled: Names) -> set[str]:
     """Names that hold tensors in one function: buffers, parameters used as such, what is made of them."""
     names = set(known)
     for node in ast.walk(root):
@@ -171,72 +144,69 @@ def _tensor_variables(root: ast.AST, known: set[str]) -> set[str]:
             and isinstance(node.value, ast.Name)
         ):
             names.add(node.value.id)
-    names -= {"torch", "triton", "tl", "math"}
+    names -= spelled.modules.keys()
     for _ in range(2):  # a chain of assignments against the order of the text is not worth more passes
         for node in ast.walk(root):
-            if isinstance(node, ast.Assign) and _is_tensor(node.value, names):
+            if isinstance(node, ast.Assign) and _is_tensor(node.value, names, spelled):
                 names |= {t.id for t in node.targets if isinstance(t, ast.Name)}
     return names
 
 
-def _is_tensor(node: ast.expr, names: set[str]) -> bool:
+def _is_tensor(node: ast.expr, tensors: set[str], names: Names) -> bool:
     if isinstance(node, ast.Name):
-        return node.id in names
+        return node.id in tensors
     if isinstance(node, ast.Subscript):
-        return _is_tensor(node.value, names)
+        return _is_tensor(node.value, tensors, names)
     if isinstance(node, ast.Call):
-        dotted = _dotted(node.func)
+        dotted = names.dotted(node.func)
         if dotted.startswith("torch."):
             return dotted[6:].split("_")[0] in ("empty", "zeros", "ones", "full")
-        return isinstance(node.func, ast.Attribute) and _is_tensor(node.func, names)
+        return isinstance(node.func, ast.Attribute) and _is_tensor(node.func, tensors, names)
     if isinstance(node, ast.Attribute):
-        return node.attr in _TENSOR_RESULT and _is_tensor(node.value, names)
+        return node.attr in _TENSOR_RESULT and _is_tensor(node.value, tensors, names)
     return False
 
 
-def _computations(root: ast.AST, tensors: set[str], device: set[int]) -> Iterator[Violation]:
+def _computations(root: ast.AST, tensors: set[str], device: set[int], names: Names) -> Iterator[Violation]:
     pending: list[ast.AST] = [root]
     while pending:
         node = pending.pop()
         if id(node) in device:
             continue
-        found = _computation(node, tensors)
+        found = _computation(literal_lookup(node) or node, tensors, names)
         if found:
             yield getattr(node, "lineno", 0), "host_compute", _compute(found)
-        complete = isinstance(node, ast.Attribute) and _dotted(node).startswith("torch.")
+        complete = isinstance(node, ast.Attribute) and names.dotted(node).startswith("torch.")
         if not complete:
             pending.extend(ast.iter_child_nodes(node))
 
 
-def _computation(node: ast.AST, tensors: set[str]) -> str:
+def _computation(node: ast.AST, tensors: set[str], names: Names) -> str:
     """What ``node`` itself computes on the host, or ""."""
-    if isinstance(node, ast.Attribute):
-        dotted = _dotted(node)
+    if isinstance(node, (ast.Attribute, ast.Name)):
+        dotted = names.dotted(node)
         if dotted.startswith("torch."):
             return "" if _torch_allowed(dotted[6:]) else dotted
-        if _is_tensor(node.value, tensors) and node.attr not in _TENSOR_ALLOWED:
+    if isinstance(node, ast.Attribute):
+        if _is_tensor(node.value, tensors, names) and node.attr not in _TENSOR_ALLOWED:
             return f".{node.attr}"
-        if node.attr in _UNMISTAKABLE and not dotted.startswith(("tl.", "triton.")):
+        if node.attr in _UNMISTAKABLE and not dotted.startswith("triton."):
             return f".{node.attr}"
-    if isinstance(node, ast.BinOp) and (_is_tensor(node.left, tensors) or _is_tensor(node.right, tensors)):
-        return f"{ast.unparse(node)[:60]!r}"
-    if (
-        isinstance(node, ast.UnaryOp)
-        and _is_tensor(node.operand, tensors)
-        and not isinstance(node.op, ast.Not)
-    ):
-        return f"{ast.unparse(node)[:60]!r}"
-    if isinstance(node, ast.AugAssign) and _is_tensor(node.target, tensors):
-        return f"{ast.unparse(node)[:60]!r}"
-    if isinstance(node, ast.Assign) and any(
-        isinstance(t, ast.Subscript) and _is_tensor(t.value, tensors) for t in node.targets
-    ):
+    operands: list[ast.expr] = []
+    if isinstance(node, ast.BinOp):
+        operands = [node.left, node.right]
+    elif isinstance(node, ast.UnaryOp) and not isinstance(node.op, ast.Not):
+        operands = [node.operand]
+    elif isinstance(node, ast.AugAssign):
+        operands = [node.target]
+    elif isinstance(node, ast.Assign):
+        operands = [t.value for t in node.targets if isinstance(t, ast.Subscript)]
+    if any(_is_tensor(operand, tensors, names) for operand in operands):
         return f"{ast.unparse(node)[:60]!r}"
     return ""
 
 
 def _torch_allowed(name: str) -> bool:
-    """``name`` itself, or something of an allowed name (``float32.itemsize``) or above one (``cuda``)."""
-    parts = name.split(".")
-    heads = {".".join(parts[:i]) for i in range(1, len(parts) + 1)}
-    return bool(heads & _TORCH_ALLOWED)
+    """``name`` itself, or a plain property of an allowed name (``float32.itemsize``)."""
+    parent, _, last = name.rpartition(".")
+    return name in _TORCH_ALLOWED or (parent in _TORCH_ALLOWED and last in _OF_ALLOWED)
