@@ -12,6 +12,8 @@ from klineage.gate.session import Session, failed
 from klineage.gate.verdict import Effect, Measurement, StageResult, Trust, Verdict
 from klineage.kernel import Kernel
 
+_DRIFTS = 1.25  # changes of the machine's speed, slowest over fastest, that a summary mentions
+
 
 def compile_kernel(session: Session) -> StageResult:
     """Build the kernel (and, silently, the baseline when its turn comes)."""
@@ -77,7 +79,6 @@ def profile(session: Session) -> StageResult:
         "rounds": policy.rounds,
         "least_rounds": policy.least_rounds,
         "seconds": policy.profile_seconds,
-        "most_seconds": policy.most_profile_seconds,
     }
     answer = session.job(
         "profile",
@@ -87,10 +88,12 @@ def profile(session: Session) -> StageResult:
         kernel=session.kernel,
         baseline=baseline,
         plan=plan,
+        most_seconds=policy.most_profile_seconds,
+        floor=policy.floor,
+        size=size,
         dims=workload.sizes[size],
         workload=workload_job(workload, "c"),
         seed=fresh_seeds(policy)[0],
-        attempts=policy.attempts,
     )
     return timed(answer, size)
 
@@ -115,12 +118,7 @@ def _baseline(session: Session, kernel: Kernel | None) -> dict[str, Any] | Stage
 def timed(answer: dict[str, Any], size: str, floor: float | None = None) -> StageResult:
     """A profile from an answer of a timing job. ``floor`` is the least possible milliseconds, if known."""
     if answer["verdict"] == "noisy":
-        summary = (
-            f"too noisy for a number: rounds differ by {answer['spread']:.2f}x after {answer['attempts']} attempts; "
-            "gate again on a quieter machine"
-        )
-        numbers = {"spread": answer["spread"], "rounds": float(answer["rounds"])}
-        return StageResult("profile", Verdict.NOISY, "noisy", summary, numbers=numbers)
+        return _noisy(answer)
     if answer["verdict"] != "pass":
         return failed("profile", answer)
     measurement = _measurement(answer, size, floor)
@@ -133,16 +131,45 @@ def timed(answer: dict[str, Any], size: str, floor: float | None = None) -> Stag
     bound = f", floor {floor:.3g} ms" if floor is not None else ""
     if measurement.ratio is None:
         summary = f"{ms:.3g} ms at {size}, measured alone{bound}"
-        return StageResult("profile", Verdict.PASS, "ok", summary, measurement=measurement)
+        return StageResult(
+            "profile", Verdict.PASS, "ok", summary, numbers=_numbers(answer), measurement=measurement
+        )
     effect = Effect(answer["effect"])
     summary = (
         f"{effect.value} {measurement.ratio:.3g}x [{measurement.low:.3g}, {measurement.high:.3g}], "
         f"noise {measurement.noise:.1%}: {ms:.3g} ms of {measurement.baseline_ms:.3g} ms at {size}{bound}"
     )
-    numbers = {"spread": answer["spread"], "attempts": float(answer["attempts"])}
+    numbers = _numbers(answer)
+    if numbers.get("drift", 1.0) > _DRIFTS:
+        summary += f"; the machine's speed changed by {numbers['drift']:.2g}x meanwhile, which pairs cancel"
     return StageResult(
         "profile", Verdict.PASS, "ok", summary, numbers=numbers, effect=effect, measurement=measurement
     )
+
+
+def _noisy(answer: dict[str, Any]) -> StageResult:
+    summary = str(answer["summary"]) or (
+        f"too noisy for a number: ±{answer['half']:.1%} after {answer['rounds']} rounds in {answer['groups']} groups"
+    )
+    return StageResult(
+        "profile",
+        Verdict.NOISY,
+        str(answer["reason"]),
+        f"{summary}; gate again on a quieter machine",
+        numbers=_numbers(answer),
+    )
+
+
+def _numbers(answer: dict[str, Any]) -> dict[str, float]:
+    """What stands beside the ratio: scatter, verified outputs, and times with empty caches."""
+    names = ("spread", "groups", "drift", "verified")
+    numbers = {name: float(answer[name]) for name in names if name in answer}
+    cold = answer.get("cold_ms")
+    if cold:
+        numbers["cold_ms"] = float(cold[0])
+        if len(cold) > 1:
+            numbers |= {"cold_baseline_ms": float(cold[1]), "cold_ratio": cold[0] / cold[1]}
+    return numbers
 
 
 def _measurement(answer: dict[str, Any], size: str, floor: float | None) -> Measurement:

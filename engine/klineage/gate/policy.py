@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass, fields
 
-VERSION = "1"
+VERSION = "2"
 
 
 @dataclass(frozen=True)
@@ -18,11 +18,12 @@ class Policy:
     workload_seconds: float = 60.0  # one call into the workload
     total_seconds: float = 120.0  # one stage
     memory_bytes: int = 4 << 30  # beyond what a worker maps already
-    rounds: int = 20
-    least_rounds: int = 5
-    profile_seconds: float = 0.1
-    most_profile_seconds: float = 3.0
-    attempts: int = 3  # a noisy measurement is taken again
+    rounds: int = 8  # in one timing process
+    least_rounds: int = 2
+    profile_seconds: float = 0.05  # of one process; after this, ``least_rounds`` must do
+    most_profile_seconds: float = 3.0  # no further process begins after this
+    floor: float = 0.01  # the least effect on a CPU that a verdict may speak of
+    gpu_floor: float = 0.02
     gpu_rounds: int = 50
     gpu_buffer_sets: int = 4
 

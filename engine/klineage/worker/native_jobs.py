@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import mmap
-import os
-import shutil
-import time
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from klineage.worker import buffers, c_build, c_native, limits, timing
+from klineage.worker import c_build, c_native, c_timing, effect, limits
 from klineage.worker.check import confinement
 from klineage.worker.jobs import Context, Result, single, verdict
 from klineage.worker.process import Channel
-from klineage.worker.runners import CRunner, problem_of, source_of, use_threads
+from klineage.worker.runners import problem_of, source_of
 
-NOISY_SPREAD = 1.2
+CONTRADICTION = 1.5  # two ways of measuring one ratio that differ by more say that neither is to be believed
+SHORT_MS = 0.02  # single calls shorter than this are mostly the cost of a first call
+_CARRIED = ("cold_ms", "cold_bytes", "verified", "timer_note", "clocks", "device")
 
 
 def compile_c(request: dict[str, Any], context: Context) -> Result:
@@ -37,109 +34,79 @@ def compile_c(request: dict[str, Any], context: Context) -> Result:
     return single(context, build, request["limits"]["compile_seconds"], "to compile")
 
 
-def _region(slots: tuple[buffers.Slot, ...], total: int, inputs: dict[str, Any]) -> Any:
-    region = np.frombuffer(mmap.mmap(-1, total), np.uint8)
-    buffers.fill(region, slots, inputs)
-    return region
-
-
-def _pin() -> None:
-    """Stay on the processor that gave this thread most of a millisecond: its neighbours are the quietest."""
-    if not hasattr(os, "sched_setaffinity"):
-        return
-    shares = {}
-    for cpu in sorted(os.sched_getaffinity(0))[-8:]:
-        os.sched_setaffinity(0, {cpu})
-        wall, used = time.perf_counter_ns(), time.thread_time_ns()
-        while time.perf_counter_ns() - wall < 1_000_000:
-            pass
-        shares[cpu] = (time.thread_time_ns() - used) / (time.perf_counter_ns() - wall)
-    os.sched_setaffinity(0, {max(shares, key=lambda cpu: shares[cpu])})
-
-
-def _twin(library: str) -> str:
-    """A copy of a library, which the loader therefore maps a second time."""
-    return shutil.copy(library, str(Path(os.environ["KLINEAGE_SCRATCH"]) / "twin.so"))
-
-
-def _measure(request: dict[str, Any], channel: Channel) -> None:
-    """Body of the measuring child: both kernels and a twin of the baseline, on the same buffers.
-
-    Buffers of their own would make equal kernels differ by 5 %: it matters which physical pages one gets.
-    """
-    problem, dims = problem_of(request), request["dims"]
-    plan = timing.Plan(**request["plan"])
-    inputs = problem.inputs(request["seed"], dims)
-    slots, total = buffers.layout(problem.tensors(dims))
-    kernels = [request["kernel"], *([request["baseline"]] if request.get("baseline") else [])]
-    timer = "clock_monotonic"
-    if not use_threads(*kernels):
-        timer = "thread_cpu_time"
-        _pin()
-    clock = timing.CLOCKS[timer]
-    cost = problem.cost(dims)
-    region = _region(slots, total, inputs)
-    held = limits.apply(confinement(request, "native"))
-    if len(kernels) > 1:
-        kernels.append({**kernels[1], "library": _twin(kernels[1]["library"])})
-    calls = []
-    for kernel in kernels:
-        loaded = CRunner({**kernel, "flags": [f for k in kernels for f in k["flags"]]}, problem, dims)
-        calls.append(_call(loaded, region, slots, dims))
-    channel.send(progress={"detail": "warming up"})
-    for attempt in range(request["attempts"]):
-        channel.send(
-            progress={"detail": "measuring" if attempt == 0 else f"noisy, measuring again ({attempt + 1})"}
-        )
-        if len(calls) == 1:
-            times = timing.alone(calls[0], plan, clock)
-            channel.send(result={"alone": times, "cost": cost, "layers": held, "timer": timer})
-            return
-        raw = timing.paired(calls[0], calls[1], calls[2], plan, clock)
-        found = timing.estimate(raw["candidate_ms"], raw["baseline_ms"], (raw["aa_ms"][0], raw["aa_ms"][1]))
-        if settled(found):
-            break
-    channel.send(result={**raw, "cost": cost, "layers": held, "timer": timer, "attempts": attempt + 1})
-
-
-def _call(loaded: CRunner, region: Any, slots: tuple[buffers.Slot, ...], dims: dict[str, int]) -> timing.Call:
-    arguments = loaded.function.arguments(region, slots, dims, loaded.scalars)
-    pointer = loaded.function.pointer
-    return lambda: pointer(*arguments)
-
-
 def time_c(request: dict[str, Any], context: Context) -> Result:
     """Time a kernel, interleaved with a baseline when there is one."""
     answer = single(
-        context, lambda c: _measure(request, c), request["limits"]["total_seconds"], "while it was timed"
+        context,
+        lambda c: c_timing.measure(request, c),
+        request["limits"]["total_seconds"],
+        "while it was timed",
     )
-    return answer if "verdict" in answer else settle(answer)
+    return answer if "verdict" in answer else settle(answer, request.get("floor", effect.FLOOR))
 
 
-def settled(found: timing.Estimate) -> bool:
-    """Whether the rounds agree well enough for a number, or all of them are far from 1."""
-    return found.spread <= NOISY_SPREAD or found.low > 1.5 or found.high < 1 / 1.5
+def settle(raw: Result, floor: float = effect.FLOOR) -> Result:
+    """Raw rounds to numbers and a verdict: pass with a ratio, or noisy without one.
 
-
-def settle(raw: Result) -> Result:
-    """Raw rounds to numbers and a verdict: pass with a ratio, or noisy without one."""
+    ``raw`` holds "processes" (C), or the rounds of one process: "candidate_ms", "baseline_ms" and "aa_ms",
+    or "alone" for a kernel without a baseline.
+    """
     extra = {"timer": raw["timer"], "cost": raw.get("cost"), "layers": raw.get("layers", {})}
-    if "alone" in raw:
-        return verdict(
-            "pass", "ok", "", candidate_ms=float(np.median(raw["alone"])), rounds=len(raw["alone"]), **extra
-        )
-    found = timing.estimate(raw["candidate_ms"], raw["baseline_ms"], (raw["aa_ms"][0], raw["aa_ms"][1]))
-    numbers = {
+    extra |= {name: raw[name] for name in _CARRIED if name in raw}
+    processes = raw.get("processes", [raw])
+    if "alone" in processes[0]:
+        times = [float(np.median(process["alone"])) for process in processes]
+        rounds = sum(len(process["alone"]) for process in processes)
+        return verdict("pass", "ok", "", candidate_ms=float(np.median(times)), rounds=rounds, **extra)
+    groups = [effect.group_of(one) for one in processes] if "processes" in raw else effect.blocks(raw)
+    found = effect.estimate(groups, floor)
+    numbers: dict[str, Any] = {
         "rounds": found.rounds,
         "spread": found.spread,
         "noise": found.noise,
-        "attempts": raw.get("attempts", 1),
+        "groups": found.groups,
+        "drift": _drift(groups),
     }
-    if not settled(found):
-        return verdict("noisy", "noisy", "", **numbers, **extra)
-    medians = {
-        "candidate_ms": float(np.median(raw["candidate_ms"])),
-        "baseline_ms": float(np.median(raw["baseline_ms"])),
+    if found.effect == "noisy":
+        return verdict("noisy", "noisy", "", half=found.high / found.ratio - 1, **numbers, **extra)
+    ratio: dict[str, Any] = {
+        "ratio": found.ratio, "low": found.low, "high": found.high, "effect": found.effect
+    }  # fmt: skip
+    medians: dict[str, Any] = {
+        "candidate_ms": float(np.median([np.median(group.candidate) for group in groups])),
+        "baseline_ms": float(np.median([np.median(group.baseline) for group in groups])),
     }
-    ratio = {"ratio": found.ratio, "low": found.low, "high": found.high, "effect": found.effect}
+    doubt = _doubt(processes, found.ratio)
+    if doubt:
+        word, reason, summary = doubt
+        return verdict(word, reason, summary, **medians, **numbers, **extra)
     return verdict("pass", "ok", "", **medians, **ratio, **numbers, **extra)
+
+
+def _drift(groups: list[effect.Group]) -> float:
+    """How much the machine's speed changed while it was measured: slowest over fastest median of the baseline."""
+    medians = [float(np.median(group.baseline)) for group in groups]
+    return max(medians) / min(medians)
+
+
+def _doubt(processes: list[dict[str, Any]], ratio: float) -> tuple[str, str, str] | None:
+    """Why a clear ratio is not believed: the wall clock, or calls that find no earlier output, say otherwise."""
+    if "wall_ratio" in processes[0]:
+        wall = float(np.median([np.median(process["wall_ratio"]) for process in processes]))
+        if not 1 / CONTRADICTION < wall / ratio < CONTRADICTION:
+            return (
+                "noisy",
+                "clocks_disagree",
+                f"the thread's time says {ratio:.3g}x and the wall clock {wall:.3g}x",
+            )
+    singles = [process["fresh_ms"] for process in processes if "fresh_ms" in process]
+    if singles:
+        fresh = float(np.median([candidate / baseline for candidate, baseline in singles]))
+        longest = float(np.median([candidate for candidate, _ in singles]))
+        if fresh > CONTRADICTION * ratio and longest > SHORT_MS:
+            return (
+                "fail",
+                "recycled",
+                f"{ratio:.3g}x over calls that find their output already there, but {fresh:.3g}x on empty outputs",
+            )
+    return None

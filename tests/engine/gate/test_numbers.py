@@ -13,7 +13,7 @@ from hypothesis.extra import numpy as arrays
 from klineage.gate import Verdict
 from klineage.gate.ceiling import floor_ms
 from klineage.gate.native import timed
-from klineage.worker import buffers, timing
+from klineage.worker import buffers
 from klineage.worker.compare import compare
 
 FLOATS = st.sampled_from(("fp64", "fp32", "fp16", "bf16"))
@@ -146,49 +146,6 @@ def test_integers_are_exact() -> None:
     expected = np.array([2**53 + 1, 5])
     assert compare(np.array([2**53 + 1, 5]), expected, "int64", 0.0).ok
     assert compare(np.array([2**53, 5]), expected, "int64", 0.0).wrong == 1
-
-
-def rounds(
-    ratio: float, noise: float, count: int, seed: int
-) -> tuple[list[float], list[float], tuple[list[float], list[float]]]:
-    rng = np.random.default_rng(seed)
-    drift = np.exp(np.cumsum(rng.normal(0, 0.05, count)))  # the machine itself changes speed all the time
-    base = drift * np.exp(rng.normal(0, noise, count))
-    other = drift * ratio * np.exp(rng.normal(0, noise, count))
-    same = (list(np.exp(rng.normal(0, noise, count // 2))), list(np.exp(rng.normal(0, noise, count // 2))))
-    return list(other), list(base), same
-
-
-@given(st.integers(0, 10_000), st.floats(0.0005, 0.02))
-def test_equal_kernels_are_neutral(seed: int, noise: float) -> None:
-    assert timing.estimate(*rounds(1.0, noise, 24, seed)).effect == "neutral"
-
-
-@given(st.integers(0, 10_000), st.floats(1.2, 50))
-def test_a_clear_effect_is_seen_from_both_sides(seed: int, ratio: float) -> None:
-    slower = timing.estimate(*rounds(ratio, 0.005, 24, seed))
-    assert slower.effect == "slower"
-    assert slower.low <= slower.ratio <= slower.high
-    assert slower.ratio == pytest.approx(ratio, rel=0.02)
-    assert timing.estimate(*rounds(1 / ratio, 0.005, 24, seed)).effect == "faster"
-
-
-def test_a_small_effect_needs_a_quiet_session() -> None:
-    assert timing.estimate(*rounds(1.05, 0.002, 24, 1)).effect == "slower"
-    assert timing.estimate(*rounds(1.05, 0.08, 24, 1)).effect == "neutral"
-    assert timing.estimate(*rounds(1.01, 0.0005, 24, 1)).effect == "neutral"  # below 2 %, however quiet
-    assert timing.estimate(*rounds(1.05, 0.002, 6, 1)).effect == "neutral"  # few rounds
-
-
-def test_pairs_are_interleaved_and_bounded() -> None:
-    order: list[str] = []
-    plan = timing.Plan(rounds=8, least_rounds=4, seconds=0.0, most_seconds=1.0, sample_seconds=0.0)
-    clock = iter(range(0, 10**9, 1000)).__next__
-    raw = timing.paired(
-        lambda: order.append("c"), lambda: order.append("b"), lambda: order.append("t"), plan, lambda: clock()
-    )
-    assert len(raw["candidate_ms"]) == len(raw["baseline_ms"]) == 8
-    assert order[2:14] == list("bccb") + list("bttb") + list("cbbc")
 
 
 def test_a_floor_is_the_larger_of_traffic_and_arithmetic() -> None:
