@@ -14,6 +14,7 @@ from klineage.resources import shipped
 
 WORKLOAD_FILE = "workload.py"
 TYPES = ("fp64", "fp32", "fp16", "bf16", "int64", "int32", "int8", "uint8")
+DISTRIBUTIONS = ("normal", "ties", "large", "offset", "tiny")
 _NEEDED_SIZES = ("small", "ragged")
 _NEEDED_FUNCTIONS = ("tensors", "inputs", "reference", "cost")
 _LARGEST = 1 << 20
@@ -24,7 +25,7 @@ class Workload:
     """What must be computed, as its file declares it.
 
     element: surface to element type. sizes: name to dimensions (name to extent). hidden: the size that
-    no proposer sees. ``path`` is how messages name the file.
+    no proposer sees. ``path`` is how messages name the file. distributions: those of the inputs.
     """
 
     name: str
@@ -38,6 +39,7 @@ class Workload:
     mutates: tuple[str, ...] = ()
     scalars: dict[str, float] = field(default_factory=dict)
     reference_parameters: tuple[str, ...] = ()  # buffers that the reference reads, among others
+    distributions: tuple[str, ...] = DISTRIBUTIONS
 
     @cached_property
     def hash(self) -> str:
@@ -100,6 +102,7 @@ def parse(source: bytes, *, name: str, path: Path) -> Workload:
             f"{path}: has no docstring; begin the file with one line that says what is computed"
         )
     sizes = reader.sizes()
+    reader.check_allowances()
     return Workload(
         name=name,
         path=path,
@@ -111,6 +114,7 @@ def parse(source: bytes, *, name: str, path: Path) -> Workload:
         outputs=reader.names("OUTPUTS", needed=True),
         mutates=reader.names("MUTATES", needed=False),
         scalars=reader.scalars(),
+        distributions=reader.distributions(),
         reference_parameters=tuple(a.arg for a in reader.function("reference").args.args),
     )
 
@@ -142,7 +146,9 @@ class _Reader:
         try:
             return ast.literal_eval(self._values[name])
         except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
-            raise self.error(f"{name} must be written out as constants") from None
+            raise self.error(
+                f"{name} must be written out as constants (1048576, not 1 << 20): it is read without running the file"
+            ) from None
 
     def elements(self) -> dict[str, str]:
         found = self.value("ELEMENT")
@@ -199,6 +205,23 @@ class _Reader:
         ):
             raise self.error(f'{constant} must be a tuple of buffer names, such as ("y",)')
         return tuple(found)
+
+    def distributions(self) -> tuple[str, ...]:
+        found = self.names("DISTRIBUTIONS", needed=False)
+        unknown = [name for name in found if name not in DISTRIBUTIONS]
+        if unknown:
+            raise self.error(
+                f"DISTRIBUTIONS names {', '.join(unknown)}; there are {', '.join(DISTRIBUTIONS)}"
+            )
+        return found or DISTRIBUTIONS
+
+    def check_allowances(self) -> None:
+        """AS_DRAWN, OOB_READ and ATOMICS are used by workers only; their form is checked here."""
+        self.names("AS_DRAWN", needed=False)
+        for constant, kind, wanted in (("OOB_READ", int, "a number of bytes"), ("ATOMICS", bool, "True")):
+            value = self.value(constant)
+            if value is not None and (type(value) is not kind or value < 0):
+                raise self.error(f"{constant} must be {wanted}")
 
     def scalars(self) -> dict[str, float]:
         found = self.value("SCALARS")
