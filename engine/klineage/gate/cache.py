@@ -20,7 +20,10 @@ from klineage.platform import Machine
 
 
 def folder() -> Path:
-    """The cache of this user."""
+    """The cache of this user: ``$KLINEAGE_CACHE``, or where the system keeps such things."""
+    chosen = os.environ.get("KLINEAGE_CACHE")
+    if chosen:
+        return Path(chosen)
     import platformdirs
 
     return Path(platformdirs.user_cache_dir("klineage"))

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from klineage.gate import prepared
 from klineage.gate.policy import Policy
 from klineage.gate.verdict import StageResult
 from klineage.kernel import Kernel
@@ -74,6 +75,9 @@ def workload_job(workload: Workload, surface: str) -> dict[str, Any]:
 
 def kernel_job(kernel: Kernel) -> dict[str, Any]:
     """The kernel as a worker gets it."""
+    known = prepared.get(kernel.hash)
+    if known is not None:
+        return dict(known.job)
     job: dict[str, Any] = {
         "surface": kernel.surface,
         "filename": kernel.filename,

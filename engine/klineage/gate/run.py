@@ -6,14 +6,17 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import datetime, timezone
 
 from klineage.executor import Cancelled, Died, Executor, current
-from klineage.gate import cache, correctness, cuda, interpreted, native
+from klineage.gate import cache, correctness, cuda, interpreted, native, prepared
 from klineage.gate.policy import POLICY, Policy
+from klineage.gate.prepared import Prepared
 from klineage.gate.request import GateEvent, GateRequest, OnEvent, fresh_seeds, kernel_job
 from klineage.gate.session import Session
 from klineage.gate.verdict import STAGES, Report, StageResult, Trust, Verdict
+from klineage.kernel import Kernel
+from klineage.workload import Workload
 
 Stage = Callable[[Session], StageResult]
 
@@ -54,7 +57,7 @@ def gate(
         seeds=session.seeds,
         environment={**_environment(session), **session.environment},
         layers=dict(session.layers),
-        finished=datetime.now(UTC).isoformat(timespec="seconds"),
+        finished=datetime.now(timezone.utc).isoformat(timespec="seconds"),
     )
     if name:
         cache.store_report(name, report)
@@ -77,7 +80,7 @@ def _stages(request: GateRequest) -> dict[str, Stage]:
         table = (static, cuda.compile_kernel, cuda.check, cuda.profile)
     else:
         table = (static, interpreted.compile_kernel, interpreted.check, interpreted.profile)
-    return dict(zip(STAGES, table, strict=True))
+    return dict(zip(STAGES, table))  # noqa: B905 - strict= is of Python 3.10, and a batch runs under 3.9
 
 
 def _native_correctness(session: Session) -> StageResult:
@@ -117,18 +120,24 @@ def _done(on_event: OnEvent | None, result: StageResult) -> None:
 
 def static(session: Session) -> StageResult:
     """What the text alone says."""
-    request = session.request
-    kernel = request.kernel
+    kernel = session.request.kernel
+    known = prepared.get(kernel.hash) or prepare(kernel, session.request.workload)
+    session.kernel = dict(known.job)
+    return known.static
+
+
+def prepare(kernel: Kernel, workload: Workload) -> Prepared:
+    """The static stage of a kernel, and the kernel as workers get it."""
     from klineage.surface.dispatch import check
 
-    problems = check(kernel, request.workload)
+    problems = check(kernel, workload)
     if problems:
         first = problems[0]
         where = f"{kernel.filename}:{first.line}: " if first.line else f"{kernel.filename}: "
         log = "\n".join(f"{kernel.filename}:{p.line}: {p.message} [{p.reason}]" for p in problems)
-        return StageResult("static", Verdict.FAIL, first.reason, where + first.message, log=log)
-    session.kernel = kernel_job(kernel)
-    return StageResult("static", Verdict.PASS, "ok", f"parses; the entry is {kernel.entry}")
+        return Prepared(StageResult("static", Verdict.FAIL, first.reason, where + first.message, log=log), {})
+    passed = StageResult("static", Verdict.PASS, "ok", f"parses; the entry is {kernel.entry}")
+    return Prepared(passed, kernel_job(kernel))
 
 
 def _environment(session: Session) -> dict[str, str]:
@@ -140,7 +149,6 @@ def _environment(session: Session) -> dict[str, str]:
     packages = cache.package_versions(session.elsewhere)
     wanted = tuple(packages) if session.request.kernel.surface == "triton" else ("klineage", "numpy")
     tools = {name: packages[name] for name in wanted}
-    return tools | {"system": found.system, "cpu": found.cpu, "cores": str(found.cores)} | (
-        {"gpu": found.gpu.name, "driver": found.gpu.driver} if found.gpu else {}
-    )
+    tools.update(system=found.system, cpu=found.cpu, cores=str(found.cores))
+    return tools | ({"gpu": found.gpu.name, "driver": found.gpu.driver} if found.gpu else {})
 

@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from enum import StrEnum
+from enum import Enum
 
 
-class Verdict(StrEnum):
+class Word(str, Enum):  # noqa: UP042 - StrEnum is of Python 3.11, and a batch runs under 3.9
+    """A word of a report: it is its own text."""
+
+    __str__ = str.__str__
+    __format__ = str.__format__
+
+
+class Verdict(Word):
     """The outcome of one stage, or of a whole gate."""
 
     PASS = "pass"
@@ -18,7 +25,7 @@ class Verdict(StrEnum):
     SKIPPED = "skipped"
 
 
-class Trust(StrEnum):
+class Trust(Word):
     """How a result was obtained, weakest first. Never upgraded silently."""
 
     STATIC = "static"
@@ -27,7 +34,7 @@ class Trust(StrEnum):
     MEASURED_GPU = "measured-gpu"
 
 
-class Effect(StrEnum):
+class Effect(Word):
     """What the profile stage says about the candidate against its baseline.
 
     The first three are times; the rest are exact counts (bytes, operations, instructions,
