@@ -6,7 +6,6 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import datetime, timezone
 
 from klineage.executor import Cancelled, Died, Executor, current
 from klineage.gate import cache, correctness, cuda, interpreted, native, prepared
@@ -57,7 +56,7 @@ def gate(
         seeds=session.seeds,
         environment={**_environment(session), **session.environment},
         layers=dict(session.layers),
-        finished=datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        finished=time.strftime("%Y-%m-%dT%H:%M:%S+00:00", time.gmtime()),
     )
     if name:
         cache.store_report(name, report)

@@ -9,8 +9,11 @@ from enum import Enum
 class Word(str, Enum):  # noqa: UP042 - StrEnum is of Python 3.11, and a batch runs under 3.9
     """A word of a report: it is its own text."""
 
-    __str__ = str.__str__
-    __format__ = str.__format__
+    def __str__(self) -> str:
+        return str(self.value)
+
+    def __format__(self, specification: str) -> str:
+        return format(str(self.value), specification)
 
 
 class Verdict(Word):
