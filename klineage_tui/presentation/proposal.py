@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from klineage_tui.text.diff import LineOp
 
 
-_SETTINGS_CELLS = 60
+_SETTINGS_CELLS = 56
 
 
 def proposal_title(queue: Queue) -> tuple[list[tuple[str, str]], str]:
