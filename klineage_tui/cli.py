@@ -35,6 +35,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "diff": ("read", "compare the kernels of two steps"),
     "blame": ("read", "say which optimization wrote each line of the expert"),
     "bundle": ("bundles", "carry a lineage in one file: create, open"),
+    "gate-batch": ("batches", "gate on a machine that is reached by hand: export, run, import"),
     "doctor": ("health", "what this machine can gate, and how to get what is missing"),
 }
 
