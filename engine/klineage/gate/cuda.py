@@ -18,7 +18,6 @@ from klineage.gate.verdict import Counts, StageResult, Trust, Verdict
 from klineage.kernel import Kernel
 
 NO_GPU = "no_gpu"
-_UNJUDGED = "no GPU: compiled and checked statically; gate it on a GPU host to judge what it computes"
 _NO_TORCH = "judging a CUDA kernel on the GPU needs torch, for the reference and the clock: pip install torch"
 
 
@@ -106,13 +105,19 @@ def check(session: Session) -> StageResult:
     """Correctness on the GPU. Without one nothing is known of what the kernel computes, and that is said."""
     if not measures(session):
         session.trust = Trust.STATIC
-        return StageResult("correctness", Verdict.UNSUPPORTED, NO_GPU, _UNJUDGED)
+        return StageResult("correctness", Verdict.UNSUPPORTED, NO_GPU, _unjudged(session))
     versions = session.executor.versions("gpu", session.cancel)
     if versions and "torch" not in versions:
         return StageResult("correctness", Verdict.UNSUPPORTED, "no_torch", _NO_TORCH)
     session.environment.update({f"worker {name}": version for name, version in versions.items()})
     session.trust = Trust.MEASURED_GPU
     return correctness.check(session, "gpu")
+
+
+def _unjudged(session: Session) -> str:
+    gpu, place = session.machine.gpu, session.executor.place
+    lacking = f"no GPU on {place}" if gpu is None else f"the GPU of {place} is {gpu.platform}"
+    return f"{lacking}: compiled and checked statically, not run; gate it on a GPU host (--host USER@HOST)"
 
 
 def unjudged(result: StageResult) -> bool:

@@ -198,6 +198,8 @@ class Walk:
                 raise KlineageError(
                     "this gate result was taken on another step; gate the kernel again, then accept"
                 )
+            if report.verdict is Verdict.UNSUPPORTED:
+                raise KlineageError(f"nothing is known of what this kernel computes, so it is no step yet: {report.why}")
             if report.verdict is not Verdict.PASS:
                 raise KlineageError(f"the gate did not pass ({report.why}); edit the kernel or reject it")
             by_hand = edited or candidate.proposer == "person"
