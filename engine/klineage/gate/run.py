@@ -26,13 +26,15 @@ def gate(
     cancel: threading.Event | None = None,
     *,
     fresh: bool = False,
+    keep: bool = True,
     policy: Policy = POLICY,
     executor: Executor | None = None,
 ) -> Report:
     """Judge a kernel. Light in this process, so call it from any thread; everything heavy is in workers.
 
     ``on_event`` is called in this thread. ``cancel`` ends the gate within a tenth of a second: the stage
-    then reads "skipped", reason "cancelled". ``fresh`` ignores a cached report (and replaces it).
+    then reads "skipped", reason "cancelled". ``fresh`` ignores a cached report; ``keep`` stores
+    the new one.
     Never raises for a bad kernel, a bad workload, a missing tool or a host that is away: those are verdicts.
     """
     session = Session(
@@ -58,7 +60,7 @@ def gate(
         layers=dict(session.layers),
         finished=time.strftime("%Y-%m-%dT%H:%M:%S+00:00", time.gmtime()),
     )
-    if name:
+    if name and keep:
         cache.store_report(name, report)
     return report
 
