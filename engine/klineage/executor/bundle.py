@@ -14,11 +14,10 @@ WORKER = ("errors", "platform", "worker")
 _PROGRAM = '''\
 # The worker of klineage {version}, made of its modules. It runs with Python 3.9 or newer, numpy, and, for
 # Triton kernels, torch and triton. Nothing else is needed, and nothing is installed.
+import hashlib
 import importlib.abc
 import importlib.util
 import sys
-
-HASH = "{digest}"
 
 
 class Modules(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader):
@@ -44,17 +43,23 @@ class Modules(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader):
 
 
 # name: (is it a package?, its source)
-MODULES = {{
-{modules}}}
+MODULES = {
+{modules}}
 sys.meta_path.insert(0, Modules())
-sys.path[:] = [path for path in sys.path if path]  # a file beside the current folder is no module
+sys.path[:] = [path for path in sys.path if path]  # a file in the current folder is no module
+
+
+def program_hash():
+    """64 hex digits over the modules."""
+    return hashlib.sha256(repr(sorted(MODULES.items())).encode()).hexdigest()
+
 '''
 
 _MAIN = """
 if __name__ == "__main__":
     from klineage.worker.__main__ import main
 
-    main(source=HASH)
+    main(source=program_hash())
 """
 
 
@@ -65,11 +70,18 @@ def worker_source() -> str:
 
 
 def program(parts: Iterable[str]) -> str:
-    """A program that can import these modules and packages of klineage, and defines ``HASH`` over all of them."""
-    found = dict(sorted(_modules(parts)))
-    lines = "".join(f"    {name!r}: ({package}, {text!r}),\n" for name, (package, text) in found.items())
-    digest = hashlib.sha256(lines.encode()).hexdigest()
-    return _PROGRAM.format(version=klineage.__version__, digest=digest, modules=lines)
+    """A program that can import these modules and packages of klineage."""
+    lines = "".join(f"    {name!r}: ({package}, {text!r}),\n" for name, (package, text) in _sorted(parts))
+    return _PROGRAM.replace("{version}", klineage.__version__).replace("{modules}", lines)
+
+
+def program_hash(parts: Iterable[str] = WORKER) -> str:
+    """64 hex digits over the modules of a program, which it can find out about itself."""
+    return hashlib.sha256(repr(_sorted(parts)).encode()).hexdigest()
+
+
+def _sorted(parts: Iterable[str]) -> list[tuple[str, tuple[bool, str]]]:
+    return sorted(_modules(parts))
 
 
 def _modules(parts: Iterable[str]) -> Iterable[tuple[str, tuple[bool, str]]]:
