@@ -22,7 +22,7 @@ _NAMES = {"correctness": "correct"}
 _NAME_CELLS = 9
 _WORD_CELLS = 12
 _BAR_CELLS = 20
-_LOG_LINES = 12  # the first: a compiler's first error explains the others
+_LOG_LINES = 12  # the first: a compiler's first error explains the others; of a traceback, the last
 
 _ROLES = {
     "pass": "verdict-pass",
@@ -218,9 +218,10 @@ def _value(value: float | str) -> str:
 
 def _log_lines(log: str) -> list[Line]:
     lines = [line for line in sanitize_lines(log) if line.strip()]
-    shown = lines[:_LOG_LINES]
-    more = [f"… {len(lines) - len(shown)} more lines"] if len(lines) > len(shown) else []
-    return [compose((line, "muted")) for line in (*shown, *more)]
+    left = [f"… {len(lines) - _LOG_LINES} more lines"] if len(lines) > _LOG_LINES else []
+    is_traceback = bool(lines) and lines[0].startswith("Traceback")
+    shown = [*left, *lines[-_LOG_LINES:]] if is_traceback else [*lines[:_LOG_LINES], *left]
+    return [compose((line, "muted")) for line in shown]
 
 
 def _fits(result: StageResult, width: int) -> bool:

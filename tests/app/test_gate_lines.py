@@ -66,6 +66,18 @@ def test_the_failing_case_and_the_way_on() -> None:
     assert "x keeps it as a rejected attempt, e edits it" in lines
 
 
+def test_a_long_log_keeps_the_end_that_explains_it() -> None:
+    frames = [f"frame {number}" for number in range(20)]
+    for log, kept, lost in (
+        ("\n".join(["kernel.c:3: error: first", *frames]), "kernel.c:3: error: first", "frame 19"),
+        ("\n".join(["Traceback (most recent call last):", *frames, "KeyError: 1"]), "KeyError: 1", "frame 0"),
+    ):
+        lines = _text(_view(STATIC, StageResult("compile", Verdict.ERROR, "x", "it broke", log=log)))
+        assert kept in lines
+        assert lost not in lines
+        assert any(line.startswith("… ") for line in lines)
+
+
 def test_stages_stay_in_their_rows_while_results_arrive() -> None:
     view = GateView("running", keys=keymap())
     rows = []
