@@ -132,10 +132,11 @@ def _values(text: str) -> dict[str, str]:
             f"{text.strip()[:40]!r} is not understood; after the name come {', '.join(f'{k}=' for k in _KEYS)}"
         )
     values: dict[str, str] = {}
-    for start, following in zip(starts, [*starts[1:], None], strict=True):
+    ends = [m.start() for m in starts[1:]] + [len(text)] * bool(starts)
+    for start, end in zip(starts, ends, strict=True):
         if start[1] in values:
             raise NotAnExpression(f"{start[1]}= stands there twice")
-        values[start[1]] = text[start.end() : following.start() if following else None].strip()
+        values[start[1]] = text[start.end() : end].strip()
     return values
 
 

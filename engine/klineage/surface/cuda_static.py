@@ -47,12 +47,9 @@ def check(kernel: Kernel, workload: Workload) -> list[Problem]:
         return [Problem("surface", f"the workload {workload.name} declares no element type for cuda kernels")]
     unit, found = parse_kernel(kernel), declared(kernel.source)
     # The parser knows no macros, so it alone cannot call a file broken: the compiler has the last word.
-    problems = [
-        *found.problems,
-        *_includes(kernel.source),
-        *_constructs(unit),
-        *_entry(unit, kernel, workload, found),
-    ]
+    problems = [*found.problems, *_includes(kernel.source)]
+    if not problems:
+        problems = [*_constructs(unit), *_entry(unit, kernel, workload, found)]
     return sorted(problems, key=lambda p: p.line)
 
 
