@@ -29,7 +29,7 @@ def _names(text: str) -> tuple[str, ...]:
 
 _REFUSED = _names(
     "socket socketpair setpgid setsid kill tkill rt_sigqueueinfo rt_tgsigqueueinfo pidfd_open pidfd_getfd "
-    "pidfd_send_signal process_vm_readv process_vm_writev process_madvise kcmp setrlimit io_uring_setup perf_event_open "
+    "pidfd_send_signal process_vm_readv process_vm_writev process_madvise kcmp io_uring_setup perf_event_open "
     "bpf userfaultfd add_key request_key keyctl mount umount2 pivot_root chroot unshare setns open_by_handle_at "
     "init_module finit_module delete_module reboot swapon clock_settime settimeofday adjtimex clock_adjtime "
     "fanotify_init quotactl acct syslog"
@@ -109,9 +109,12 @@ def _program(processes: bool) -> bytes:
     # It ends with its parent: that cannot be taken back.
     code += [(_EQUAL, 0, 4, known["prctl"]), (_LOAD, 0, 0, _FIRST), (_EQUAL, 0, 1, PR_SET_PDEATHSIG)]
     code += [(_GIVE, 0, 0, _ERRNO | _EPERM), (_GIVE, 0, 0, _ALLOW)]
-    # Limits may be read (no new limit is given), never set.
-    third = _FIRST + 16
-    code += [(_EQUAL, 0, 6, known["prlimit64"]), (_LOAD, 0, 0, third), (_EQUAL, 0, 3, 0)]
+    # Limits may be read (no new limit is given), never set; but sanitizers set those of stacks and core dumps.
+    stack, core, second, third = 3, 4, _FIRST + 8, _FIRST + 16
+    code += [(_EQUAL, 0, 5, known["setrlimit"]), (_LOAD, 0, 0, _FIRST), (_EQUAL, 1, 0, stack)]
+    code += [(_EQUAL, 0, 1, core), (_GIVE, 0, 0, _ALLOW), (_GIVE, 0, 0, _ERRNO | _EPERM)]
+    code += [(_EQUAL, 0, 9, known["prlimit64"]), (_LOAD, 0, 0, second), (_EQUAL, 5, 0, stack)]
+    code += [(_EQUAL, 4, 0, core), (_LOAD, 0, 0, third), (_EQUAL, 0, 3, 0)]
     code += [(_LOAD, 0, 0, third + 4), (_EQUAL, 0, 1, 0), (_GIVE, 0, 0, _ALLOW)]
     code += [(_GIVE, 0, 0, _ERRNO | _EPERM)]
     if processes:

@@ -49,6 +49,7 @@ def test_an_unknown_request_is_an_error_not_an_end(executor: LocalExecutor) -> N
         ("another's memory", "open(f'/proc/{os.getppid()}/mem', 'rb')", "PermissionError"),
         ("the clock", "time.clock_settime(time.CLOCK_REALTIME, 0)", "PermissionError"),
         ("its own limits", "resource.setrlimit(resource.RLIMIT_CPU, (9000, 9000))", "not allowed"),
+        ("a smaller stack", "resource.setrlimit(resource.RLIMIT_STACK, (1 << 20, 1 << 20))", "exit 0"),
         ("to read its limits", "resource.getrlimit(resource.RLIMIT_CPU)", "exit 0"),
         ("to outlive its server", "assert limits._prctl(1, 0)", "AssertionError"),
     ],
