@@ -33,6 +33,9 @@ def _list(arguments: argparse.Namespace) -> int:
     if not summaries:
         say("no lineages here yet; klineage new KERNEL --workload W starts one")
     for summary in summaries:
+        if summary.problem:
+            say(f"{summary.id:<24} broken: {summary.problem}")
+            continue
         say(
             f"{summary.id:<24} {summary.steps:>3} steps  {'sealed' if summary.sealed else 'open':<7} {summary.title}"
         )

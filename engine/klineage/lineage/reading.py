@@ -45,6 +45,11 @@ class Reader:
             if ref.startswith(refs.WALKS)
             and (refs.operations(ref.removeprefix(refs.WALKS)) in found or "\nLineage-Id: " in raw.message)
         ]
+        for ref, raw in found.items():
+            name = ref.removeprefix(refs.OPERATIONS)
+            if name != ref and refs.walk(name) not in found and (problem := self._lost(name)):
+                updated = moment(min(raw.seconds, _LATEST))
+                summaries.append(Summary(name, name, None, 0, False, updated, problem))
         return sorted(summaries, key=lambda summary: summary.updated, reverse=True)
 
     def _summary(self, name: str, raw: store.RawCommit, found: Mapping[str, store.RawCommit]) -> Summary:
@@ -167,5 +172,22 @@ class Reader:
     def _need(self, lineage_id: str) -> str:
         head = store.head(self.git, refs.walk(check_id(lineage_id)))
         if not head:
-            raise KlineageError(f"there is no lineage {lineage_id!r} in {self.path}; klineage list shows them")
+            missing = f"there is no lineage {lineage_id!r} in {self.path}; klineage list shows them"
+            raise KlineageError(self._lost(lineage_id) or missing)
         return head
+
+    def _lost(self, lineage_id: str) -> str:
+        """How to bring back a walk whose branch is gone, when the operation log knows where it stood."""
+        ref = refs.walk(lineage_id)
+        try:
+            entries = self.operations(lineage_id)
+        except KlineageError as error:
+            return f"the branch of {lineage_id} is missing or broken, and so is its log: {error}"
+        stood = [new for entry in entries for moved, _, new in entry.refs if moved == ref]
+        if not stood or not stood[-1]:
+            return ""
+        last = next((commit for commit in reversed(stood) if commit and store.head(self.git, commit)), "")
+        return (
+            f"the branch of {lineage_id} is missing or broken; remove {self.git.place / ref} if it is there, then "
+            f"git -C {self.path} update-ref {ref} {last} brings its last sound state back"
+        )

@@ -11,7 +11,7 @@ from klineage.lineage import refs
 from klineage.lineage.message import MessageError, parse_step
 from klineage.lineage.model import META_FILE, Meta, Operation, Step, moment
 from klineage.lineage.operations import parse_operation
-from klineage.lineage.plumbing import Git
+from klineage.lineage.plumbing import Git, GitError
 
 _LOG = "--format=%H%x00%P%x00%an%x00%at%x00%B"
 _EACH = (
@@ -54,8 +54,11 @@ def log(git: Git, start: str) -> Iterator[RawCommit]:
 
 
 def each(git: Git, *patterns: str) -> dict[str, RawCommit]:
-    """Every ref under the patterns, with its commit."""
-    out = git.run("for-each-ref", _EACH, *patterns).decode("utf-8", "replace")
+    """Every ref under the patterns, with its commit; refs whose commit is lost are left out."""
+    try:
+        out = git.run("for-each-ref", _EACH, *patterns).decode("utf-8", "replace")
+    except GitError:  # it gives up at the first ref whose commit is lost
+        return _each_sound(git, *patterns)
     fields = out.split("\0")
     return {
         fields[i].lstrip("\n"): RawCommit(
@@ -67,6 +70,11 @@ def each(git: Git, *patterns: str) -> dict[str, RawCommit]:
         )
         for i in range(0, len(fields) - 6, 6)
     }
+
+
+def _each_sound(git: Git, *patterns: str) -> dict[str, RawCommit]:
+    names = git.run("for-each-ref", "--format=%(refname)", *patterns).decode("utf-8", "replace").split()
+    return {name: commit(git, name) for name in names if head(git, name)}
 
 
 def history(git: Git, start: str) -> list[Step]:

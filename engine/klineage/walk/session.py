@@ -92,8 +92,17 @@ class Walk:
         return self._kernels[commit]
 
     def reports(self, commit: str) -> tuple[Report, ...]:
-        """The gate reports noted on a state, oldest first."""
-        return tuple(report_from_json(text) for text in self.workspace.reports(commit))
+        """The gate reports noted on a state, oldest first.
+
+        Raises KlineageError, with the way out, for a note that this version cannot read.
+        """
+        try:
+            return tuple(report_from_json(text) for text in self.workspace.reports(commit))
+        except KlineageError as error:
+            raise KlineageError(
+                f"the note on {commit[:12]} in {self.workspace.path} holds something else ({error}); git notes "
+                f"--ref=klineage show {commit[:12]} shows it, git notes --ref=klineage remove {commit[:12]} drops it"
+            ) from error
 
     def forward(self) -> tuple[Step, ...]:
         """The sealed lineage, naive first; empty while the walk is not sealed."""

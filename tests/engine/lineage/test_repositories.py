@@ -9,6 +9,7 @@ import stat
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -394,3 +395,36 @@ def test_a_read_only_folder_is_read_and_refuses_writes(
         for path in [place, *place.rglob("*")]:
             path.chmod(0o755)
         shutil.rmtree(place)
+
+
+@pytest.mark.parametrize("content", ["deadbeef" * 5, "garbage", None], ids=["lost", "garbage", "deleted"])
+def test_one_broken_branch_hides_no_other_lineage(
+    content: str | None, walk: Workspace, meta: Meta, plain: Plain
+) -> None:
+    walk.new(replace(meta, id="other"), {"kernel.c": b"int x;\n"}, "Ann")
+    head = walk.head("gemm").commit
+    branch = walk.git.place / "refs" / "heads" / "walk" / "gemm"
+    branch.unlink() if content is None else branch.write_text(f"{content}\n")
+    found = {summary.id: summary for summary in Workspace.open(walk.path).lineages()}
+    assert found["other"].problem == ""
+    assert head in found["gemm"].problem
+    with pytest.raises(KlineageError, match="update-ref") as refusal:
+        Workspace.open(walk.path).history("gemm")
+    assert str(branch) in str(refusal.value)
+    branch.unlink(missing_ok=True)
+    command = str(refusal.value).partition("then git -C ")[2].split()
+    plain(walk.path, *command[1:4])
+    assert Workspace.open(walk.path).head("gemm").commit == head
+
+
+def test_a_lineage_whose_commits_are_lost_hides_no_other(walk: Workspace, meta: Meta) -> None:
+    walk.new(replace(meta, id="other"), {"kernel.c": b"int x;\n"}, "Ann")
+    commits = [step.commit for step in walk.history("gemm")]
+    walk.close()
+    for commit in commits:
+        (walk.git.place / "objects" / commit[:2] / commit[2:]).unlink()
+    found = {summary.id: summary.problem for summary in Workspace.open(walk.path).lineages()}
+    assert found["other"] == ""
+    assert "broken" in found["gemm"]
+    with pytest.raises(KlineageError, match="and so is its log"):
+        Workspace.open(walk.path).history("gemm")
