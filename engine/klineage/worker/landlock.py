@@ -88,6 +88,7 @@ def _tools() -> tuple[str, ...]:
         found = shutil.which(name)
         if found:
             homes += [str(Path(found).parent), str(Path(found).resolve().parent.parent)]
+    homes.append("/proc")  # each program reads its own; those of others stay closed to Landlock's children
     homes += [path for path in os.environ.get("LD_LIBRARY_PATH", "").split(":") if path]
     return _outermost(home for home in homes if Path(home) not in (Path("/"), Path.home()))
 
