@@ -50,7 +50,7 @@ def _versions_here() -> dict[str, str]:
     return found
 
 
-def _compiler(surface: str) -> str:
+def compiler(surface: str) -> str:
     """Which compiler file would be used, without running it."""
     c_compilers = (os.environ["CC"],) if os.environ.get("CC") else ("gcc", "clang", "cc")
     for name in c_compilers if surface == "c" else ("nvcc",):
@@ -73,8 +73,8 @@ def _cpu() -> str:
 def key(request: GateRequest, policy: str, elsewhere: Machine | None = None) -> str:
     """64 hex digits over everything that a result depends on. ``elsewhere``: the machine, when it is not this one."""
     surface = request.kernel.surface
-    compiler = repr((elsewhere.gcc, elsewhere.clang, elsewhere.nvcc)) if elsewhere else _compiler(surface)
-    tools = package_versions(elsewhere) | ({} if surface == "triton" else {"compiler": compiler})
+    built = repr((elsewhere.gcc, elsewhere.clang, elsewhere.nvcc)) if elsewhere else compiler(surface)
+    tools = package_versions(elsewhere) | ({} if surface == "triton" else {"compiler": built})
     parts = (
         request.kernel.hash,
         request.baseline.hash if request.baseline else "",
@@ -83,6 +83,9 @@ def key(request: GateRequest, policy: str, elsewhere: Machine | None = None) -> 
         request.platform,
         policy,
         request.seeds,
+        request.phase,
+        request.counters,
+        request.sanitize,
         sorted(tools.items()),
         repr((elsewhere.cpu, elsewhere.cpu_platform, elsewhere.gpus)) if elsewhere else _cpu(),
     )
@@ -125,8 +128,36 @@ def store_counts(name: str, counts: dict[str, int]) -> None:
 
 def counts_key(kernel: str, request: GateRequest, elsewhere: Machine | None = None) -> str:
     """Where the counts of a kernel (by hash) for the request's workload and platform are kept."""
-    parts = (kernel, request.workload.hash, request.platform, sorted(package_versions(elsewhere).items()))
+    parts = (2, kernel, request.workload.hash, request.platform, sorted(package_versions(elsewhere).items()))
     return hashlib.sha256(repr(parts).encode()).hexdigest()
+
+
+def load_error(name: str) -> float | None:
+    """The RMS error of a kernel that passed, as part of the tolerance, or None."""
+    data = _read("errors", name)
+    try:
+        found = json.loads(data) if data is not None else None
+    except ValueError:
+        return None
+    return found if isinstance(found, float) else None
+
+
+def store_error(name: str, error: float) -> None:
+    _write("errors", name, json.dumps(error).encode())
+
+
+def load_oracle(name: str) -> dict[str, object] | None:
+    """What the self-test of a workload found, or None."""
+    data = _read("oracles", name)
+    try:
+        found = json.loads(data) if data is not None else None
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def store_oracle(name: str, found: dict[str, object]) -> None:
+    _write("oracles", name, json.dumps(found, sort_keys=True).encode())
 
 
 def _path(kind: str, name: str) -> Path:

@@ -5,12 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from klineage.errors import KlineageError
+from klineage.gate import evidence
 from klineage.gate.cache import folder
 from klineage.gate.ceiling import IMPOSSIBLE
+from klineage.gate.policy import Policy
 from klineage.gate.request import fresh_seeds, kernel_job, workload_job
 from klineage.gate.session import Session, failed
 from klineage.gate.verdict import Effect, Measurement, StageResult, Trust, Verdict
 from klineage.kernel import Kernel
+from klineage.workload import Workload
 
 _DRIFTS = 1.25  # changes of the machine's speed, slowest over fastest, that a summary mentions
 
@@ -23,7 +26,8 @@ def compile_kernel(session: Session) -> StageResult:
     answer = _build(session, session.kernel)
     if answer["verdict"] != "pass":
         return failed("compile", answer)
-    session.kernel["library"] = answer["library"]
+    session.kernel.update(library=answer["library"], sha256=answer["sha256"])
+    session.evidence["artifact"] = answer["sha256"]
     session.environment.update(compiler=answer["compiler"], flags=answer["command"])
     flags = " ".join(session.kernel["flags"])
     extra = f" with {flags}" if flags else ""
@@ -75,27 +79,38 @@ def profile(session: Session) -> StageResult:
     baseline = _baseline(session, session.request.baseline)
     if isinstance(baseline, StageResult):
         return baseline
-    plan = {
-        "rounds": policy.rounds,
-        "least_rounds": policy.least_rounds,
-        "seconds": policy.profile_seconds,
+    job = time_job(session.kernel, baseline, workload, size, fresh_seeds(policy)[0], policy)
+    answer = session.job("profile", "native", policy.total_seconds, **job)
+    found = timed(answer, size)
+    return evidence.instructions(session, found, baseline) if session.request.counters else found
+
+
+def time_job(
+    kernel: dict[str, Any],
+    baseline: dict[str, Any] | None,
+    workload: Workload,
+    size: str,
+    seed: int,
+    policy: Policy,
+) -> dict[str, Any]:
+    """The job that times a built kernel, against a built baseline if there is one."""
+    return {
+        "op": "time_c",
+        "kernel": kernel,
+        "baseline": baseline,
+        "plan": {
+            "rounds": policy.rounds,
+            "least_rounds": policy.least_rounds,
+            "seconds": policy.profile_seconds,
+        },
+        "most_seconds": policy.most_profile_seconds,
+        "floor": policy.floor,
+        "size": size,
+        "dims": workload.sizes[size],
+        "workload": workload_job(workload, "c"),
+        "seed": seed,
+        "limits": policy.limits,
     }
-    answer = session.job(
-        "profile",
-        "native",
-        policy.total_seconds,
-        op="time_c",
-        kernel=session.kernel,
-        baseline=baseline,
-        plan=plan,
-        most_seconds=policy.most_profile_seconds,
-        floor=policy.floor,
-        size=size,
-        dims=workload.sizes[size],
-        workload=workload_job(workload, "c"),
-        seed=fresh_seeds(policy)[0],
-    )
-    return timed(answer, size)
 
 
 def _baseline(session: Session, kernel: Kernel | None) -> dict[str, Any] | StageResult | None:
@@ -112,7 +127,13 @@ def _baseline(session: Session, kernel: Kernel | None) -> dict[str, Any] | Stage
             f"the baseline does not build: {answer['summary']}",
             log=answer.get("log", ""),
         )
-    return {**job, "library": answer["library"]}
+    return {**job, "library": answer["library"], "sha256": answer["sha256"]}
+
+
+def built(session: Session, kernel: Kernel) -> dict[str, Any] | None:
+    """A kernel as workers get it, with its library; None when it does not build."""
+    job = _baseline(session, kernel)
+    return job if isinstance(job, dict) else None
 
 
 def timed(answer: dict[str, Any], size: str, floor: float | None = None) -> StageResult:

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, fields
+from typing import Literal
 
 VERSION = "2"
+
+Phase = Literal["screening", "acceptance", "admission"]
+PHASES: tuple[Phase, ...] = ("screening", "acceptance", "admission")  # each demands more
 
 
 @dataclass(frozen=True)
 class Policy:
     """Numbers of one gate. Times are in seconds, memory in bytes."""
 
-    seeds: int = 3  # fresh, secret, for every size
+    seeds: tuple[int, int, int] = (3, 5, 10)  # of each phase: fresh, secret, for every size
+    error_factor: float = 4.0  # a candidate's RMS error, beside its baseline's
+    error_floor: float = 0.25  # of the tolerance: below it no RMS error is looked at
     compile_seconds: float = 120.0
     run_seconds: float = 60.0  # one run of the kernel, and loading it
     workload_seconds: float = 60.0  # one call into the workload
@@ -34,6 +40,10 @@ class Policy:
             return VERSION
         text = repr([(f.name, getattr(self, f.name)) for f in fields(self)])
         return f"{VERSION}+{hashlib.sha256(text.encode()).hexdigest()[:8]}"
+
+    def seeds_of(self, phase: Phase) -> int:
+        """How many seeds a phase demands."""
+        return self.seeds[PHASES.index(phase)]
 
     @property
     def limits(self) -> dict[str, float]:

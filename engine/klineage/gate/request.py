@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from klineage.gate import prepared
-from klineage.gate.policy import Policy
+from klineage.gate.policy import Phase, Policy
 from klineage.gate.verdict import StageResult
 from klineage.kernel import Kernel
-from klineage.workload import Workload
+from klineage.workload import DISTRIBUTIONS, Workload
 
 COUNT_SEED = 1  # counts of two kernels compare only on the same inputs
 
@@ -22,7 +22,8 @@ COUNT_SEED = 1  # counts of two kernels compare only on the same inputs
 class GateRequest:
     """Judge ``kernel`` for ``workload`` on ``platform``, and profile it against ``baseline``.
 
-    ``seeds`` replays a gate; by default they are fresh and secret.
+    ``phase`` says how much is demanded. ``seeds`` replays a gate, and marks its report; by default they
+    are fresh and secret.
     """
 
     kernel: Kernel
@@ -30,6 +31,9 @@ class GateRequest:
     platform: str = "nvidia-sm90"
     baseline: Kernel | None = None
     seeds: tuple[int, ...] | None = None
+    phase: Phase = "acceptance"
+    counters: bool = False  # instruction counts of a profiler, as evidence
+    sanitize: bool = False  # compute-sanitizer too, which takes seconds; ASan and UBSan run anyway
 
 
 @dataclass(frozen=True)
@@ -45,9 +49,10 @@ class GateEvent:
 OnEvent = Callable[[GateEvent], None]
 
 
-def fresh_seeds(policy: Policy) -> tuple[int, ...]:
-    """Seeds that no kernel can have known."""
-    return tuple(secrets.randbits(62) for _ in range(policy.seeds))
+def fresh_seeds(policy: Policy, phase: Phase = "acceptance") -> tuple[int, ...]:
+    """Seeds that no kernel can have known; their remainders take the distributions in turn."""
+    many = len(DISTRIBUTIONS)
+    return tuple(secrets.randbits(59) * many + i % many for i in range(policy.seeds_of(phase)))
 
 
 def checked_sizes(workload: Workload, names: tuple[str, ...]) -> list[tuple[str, dict[str, int]]]:
@@ -58,13 +63,22 @@ def checked_sizes(workload: Workload, names: tuple[str, ...]) -> list[tuple[str,
     return sorted(sizes, key=lambda item: math.prod(item[1].values()))
 
 
-def cases(sizes: list[tuple[str, dict[str, int]]], seeds: tuple[int, ...]) -> list[dict[str, Any]]:
-    """Every size with every seed, so that the first failure is the smallest."""
-    return [
-        {"size": name, "dims": dims, "seed": seed, "number": i}
-        for name, dims in sizes
-        for i, seed in enumerate(seeds, 1)
-    ]
+def case(
+    size: str, dims: dict[str, int], seed: int, number: int, recipe: str, variant: str = "", **more: bool
+) -> dict[str, Any]:
+    """One case as a worker gets it. ``number``: which seed of the gate, 0 for the fixed one of the counts.
+
+    variant: "" or what is done to the case before it: "again" (other addresses, other poison),
+    "perturbed" (part of the inputs replaced), "ghost" (empty kernels).
+    """
+    told = {"size": size, "dims": dims, "seed": seed, "number": number, "recipe": recipe}
+    return {**told, "variant": variant, **more}
+
+
+def recipe_of(seed: int, allowed: tuple[str, ...]) -> str:
+    """The distribution that a seed stands for, where the workload allows it."""
+    found = DISTRIBUTIONS[seed % len(DISTRIBUTIONS)]
+    return found if found in allowed else allowed[0]
 
 
 def workload_job(workload: Workload, surface: str) -> dict[str, Any]:

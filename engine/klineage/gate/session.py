@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from klineage.executor import Died, Executor
+from klineage.gate.oracle import Oracle
 from klineage.gate.policy import Policy
 from klineage.gate.request import GateEvent, GateRequest, OnEvent
 from klineage.gate.verdict import FailingCase, StageResult, Trust, Verdict
@@ -29,6 +30,8 @@ class Session:
     kernel: dict[str, Any] = field(default_factory=dict)  # the kernel as workers get it
     counts: dict[str, int] = field(default_factory=dict)  # what is known of the kernel's work
     asked: Machine | Died | None = None  # what the executor's machine is, once asked
+    oracle: Oracle | None = None  # once correctness has begun
+    evidence: dict[str, str] = field(default_factory=dict)
 
     @property
     def machine(self) -> Machine:
@@ -94,4 +97,5 @@ def _case(case: dict[str, Any], answer: dict[str, Any]) -> FailingCase:
         index=tuple(answer.get("index") or ()),
         got=answer.get("got", ""),
         expected=answer.get("expected", ""),
+        recipe=str(case.get("recipe", "normal")),
     )

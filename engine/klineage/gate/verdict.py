@@ -67,6 +67,7 @@ class FailingCase:
     index: tuple[int, ...]
     got: float | str  # "nan", "inf", "poison" where no number fits
     expected: float | str
+    recipe: str = "normal"  # the distribution of the inputs
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,7 @@ class Measurement:
     size: str
     baseline_ms: float | None = None
     ratio: float | None = None  # candidate / baseline: above 1 the candidate is slower
-    low: float | None = None  # 95 % interval of the ratio
+    low: float | None = None  # 99 % interval of the ratio
     high: float | None = None
     noise: float | None = None  # half-width of the A/A ratio in the same session
     floor_ms: float | None = None
@@ -130,6 +131,11 @@ class Report:
     environment: dict[str, str] = field(default_factory=dict)
     layers: dict[str, bool] = field(default_factory=dict)  # safety layers that held
     finished: str = ""  # UTC, ISO 8601
+    phase: str = "screening"  # how much was demanded: "screening", "acceptance", "admission"
+    fixed_seed: bool = False  # the seeds were given: a replay, no evidence
+    oracle: str = ""  # "strong" or "weak": whether the workload's comparison refuses wrong outputs
+    oracle_reasons: tuple[str, ...] = ()
+    evidence: dict[str, str] = field(default_factory=dict)  # how it is known that the kernel made the output
 
     def stage(self, name: str) -> StageResult | None:
         """The record of the named stage, or None when the gate stopped before it."""

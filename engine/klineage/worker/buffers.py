@@ -26,27 +26,37 @@ LARGEST = {
     "fp16": 65504.0,
     "bf16": 3.3895313892515355e38,
 }
+# The smallest step of a type: an absolute error that no kernel can avoid.
+QUANTUM = {"fp64": 2.0**-1074, "fp32": 2.0**-149, "fp16": 2.0**-24, "bf16": 2.0**-133}
 RELATIVE_TOLERANCE = {"fp64": 1e-9, "fp32": 1e-5, "fp16": 2e-3, "bf16": 1.6e-2}
 
-# Quiet NaNs with a payload that no arithmetic produces; for integers the byte 0xA5.
-_POISON_BITS = {"fp64": 0x7FF8A5A5A5A5A5A5, "fp32": 0x7FE5A5A5, "fp16": 0x7FA5, "bf16": 0x7FE5}
-GUARD_BYTE = 0xC3
+# Quiet NaNs with a payload that no arithmetic produces; for integers the byte 0xA5. The second
+# poison is a large number, because some code ignores NaN: what depends on poison then differs.
+_POISON_BITS = (
+    {"fp64": 0x7FF8A5A5A5A5A5A5, "fp32": 0x7FE5A5A5, "fp16": 0x7FA5, "bf16": 0x7FE5},
+    {"fp64": 0x7B5A5A5A5A5A5A5A, "fp32": 0x7B5A5A5A, "fp16": 0x7A5A, "bf16": 0x7B5A},
+)
+_POISON_BYTE = (0xA5, 0x5A)
+_GUARD_BYTE = (0xC3, 0x3C)
 PAGE = mmap.PAGESIZE
 GUARD = max(4096, PAGE)
+_SHIFT = 3 * PAGE
 
 
-def poison(type_: str) -> bytes:
+def poison(type_: str, second: bool = False) -> bytes:
     """The bytes of one element that was never written."""
-    size = ITEMSIZE[type_]
-    if type_ in _POISON_BITS:
-        return _POISON_BITS[type_].to_bytes(size, "little")
-    return b"\xa5" * size
+    size, bits = ITEMSIZE[type_], _POISON_BITS[second]
+    return bits[type_].to_bytes(size, "little") if type_ in bits else bytes([_POISON_BYTE[second]]) * size
 
 
-def is_poison(stored: np.ndarray[Any, Any], type_: str) -> np.ndarray[Any, Any]:
+def guard_byte(second: bool = False) -> int:
+    return _GUARD_BYTE[second]
+
+
+def is_poison(stored: np.ndarray[Any, Any], type_: str, second: bool = False) -> np.ndarray[Any, Any]:
     """Boolean mask of the elements that still hold the poison pattern."""
     bits = np.dtype(f"<u{ITEMSIZE[type_]}")
-    return np.asarray(stored.view(bits) == int.from_bytes(poison(type_), "little"))
+    return np.asarray(stored.view(bits) == int.from_bytes(poison(type_, second), "little"))
 
 
 def encode(array: Any, type_: str) -> np.ndarray[Any, Any]:
@@ -73,14 +83,29 @@ def decode(stored: np.ndarray[Any, Any], type_: str) -> np.ndarray[Any, Any]:
     return stored.astype(np.float64) if type_ in FLOATS else stored
 
 
-class Rng:
-    """The values that a workload may draw. Equal seeds give equal values in every process."""
+RECIPES = ("normal", "ties", "large", "offset", "tiny")
+LARGE, TINY = 1e3, 1e-3
 
-    def __init__(self, seed: int) -> None:
+
+def recipe_of(seed: int) -> str:
+    """The distribution that a seed stands for, so that one number replays a case."""
+    return RECIPES[seed % len(RECIPES)]
+
+
+class Rng:
+    """The values that a workload may draw. Equal seeds give equal values in every process.
+
+    recipe: what ``normal`` gives. All recipes draw the same numbers and then change their character.
+    """
+
+    def __init__(self, seed: int, recipe: str = "normal") -> None:
         self._generator = np.random.Generator(np.random.PCG64(seed))
+        self._second = np.random.Generator(np.random.PCG64([seed, 1]))
+        self.recipe = recipe
 
     def normal(self, *shape: int) -> np.ndarray[Any, Any]:
-        return self._generator.standard_normal(shape, dtype=np.float32)
+        drawn = np.asarray(self._generator.standard_normal(shape, dtype=np.float32))
+        return drawn if self.recipe == "normal" else self._changed(drawn)
 
     def uniform(self, *shape: int) -> np.ndarray[Any, Any]:
         return self._generator.random(shape, dtype=np.float32)
@@ -90,6 +115,28 @@ class Rng:
 
     def array(self, values: Any) -> np.ndarray[Any, Any]:
         return np.asarray(values)
+
+    def _changed(self, drawn: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        """``normal`` with another character; docs/gate.md has the list."""
+        if self.recipe in ("large", "tiny"):
+            return drawn * np.float32(LARGE if self.recipe == "large" else TINY)
+        if self.recipe == "offset":  # nearly uniform on (1, 2)
+            return 1 + 1 / (1 + np.exp(np.float32(-1.7) * drawn))
+        flat = drawn.reshape(-1)
+        begin, end = block(flat.size, self._second.random())
+        if self.recipe == "ties":  # five values, and a block of exact zeros
+            flat = np.clip(np.rint(flat * 2), -2, 2) / 2
+            flat[begin:end] = 0
+        else:  # "perturbed": the same numbers but in one block
+            flat[begin:end] = 2 * self._second.standard_normal(end - begin, dtype=np.float32)
+        return flat.reshape(drawn.shape)
+
+
+def block(size: int, where: float) -> tuple[int, int]:
+    """An eighth of ``size`` elements, at least one, beginning at the part ``where`` of what is possible."""
+    length = max(1, size // 8)
+    begin = int(where * (size - length + 1))
+    return begin, begin + length
 
 
 @dataclass(frozen=True)
@@ -107,11 +154,17 @@ class Slot:
         return self.offset + self.size
 
 
-def layout(tensors: dict[str, tuple[str, tuple[int, ...]]]) -> tuple[tuple[Slot, ...], int]:
-    """Place every buffer in one region. Returns the slots and the bytes that the region needs."""
+def layout(
+    tensors: dict[str, tuple[str, tuple[int, ...]]], second: bool = False
+) -> tuple[tuple[Slot, ...], int]:
+    """Place every buffer in one region. Returns the slots and the bytes that the region needs.
+
+    second: another placement, in which every buffer has another address and other neighbours.
+    """
     slots: list[Slot] = []
-    position = GUARD
-    for name, (type_, shape) in tensors.items():
+    position = GUARD + (_SHIFT if second else 0)
+    order = reversed(tensors.items()) if second else tensors.items()
+    for name, (type_, shape) in order:
         size = ITEMSIZE[type_]
         for extent in shape:
             size *= extent
@@ -120,18 +173,20 @@ def layout(tensors: dict[str, tuple[str, tuple[int, ...]]]) -> tuple[tuple[Slot,
     return tuple(slots), position
 
 
-def fill(region: np.ndarray[Any, Any], slots: tuple[Slot, ...], inputs: dict[str, Any]) -> None:
+def fill(
+    region: np.ndarray[Any, Any], slots: tuple[Slot, ...], inputs: dict[str, Any], second: bool = False
+) -> None:
     """Lay out one case in ``region`` (bytes): guard bytes, the stored inputs, poison everywhere else."""
     position = 0
     for slot in slots:
-        region[position : slot.offset] = GUARD_BYTE
+        region[position : slot.offset] = guard_byte(second)
         data = region[slot.offset : slot.end]
         if slot.name in inputs:
             data[:] = inputs[slot.name].reshape(-1).view(np.uint8)
         else:
-            data.reshape(-1, ITEMSIZE[slot.type])[:] = np.frombuffer(poison(slot.type), np.uint8)
+            data.reshape(-1, ITEMSIZE[slot.type])[:] = np.frombuffer(poison(slot.type, second), np.uint8)
         position = slot.end
-    region[position : _end(slots)] = GUARD_BYTE
+    region[position : _end(slots)] = guard_byte(second)
 
 
 def _end(slots: tuple[Slot, ...]) -> int:
@@ -143,13 +198,15 @@ def stored(region: np.ndarray[Any, Any], slot: Slot) -> np.ndarray[Any, Any]:
     return region[slot.offset : slot.end].view(STORAGE[slot.type]).reshape(slot.shape)
 
 
-def broken_guard(region: np.ndarray[Any, Any], slots: tuple[Slot, ...]) -> tuple[str, str, int] | None:
+def broken_guard(
+    region: np.ndarray[Any, Any], slots: tuple[Slot, ...], second: bool = False
+) -> tuple[str, str, int] | None:
     """The first guard zone that was written to: (buffer, "before" or "after", bytes away from it)."""
     position = 0
     previous: Slot | None = None
     for slot in (*slots, None):
         stop = slot.offset if slot else _end(slots)
-        changed = np.flatnonzero(region[position:stop] != GUARD_BYTE)
+        changed = np.flatnonzero(region[position:stop] != guard_byte(second))
         if changed.size:
             first, last = int(changed[0]), int(changed[-1])
             if previous is not None and first < GUARD:

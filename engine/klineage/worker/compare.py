@@ -7,14 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from klineage.worker.buffers import FLOATS, LARGEST, decode, is_poison
+from klineage.worker.buffers import FLOATS, LARGEST, QUANTUM, decode, is_poison
 
 _BLOCK = 1 << 15  # elements compared at a time: what is computed on the way stays in the cache
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """``worst`` is the largest ``|y - reference| / (RMS + |reference|)``: it passes up to ``rtol``."""
+    """``worst`` is the largest ``|y - reference| / (RMS + |reference|)``: it passes up to ``rtol``.
+
+    ``rms`` is the root of the mean square of the error, as a part of that of the reference.
+    """
 
     wrong: int
     unwritten: int
@@ -24,6 +27,7 @@ class Comparison:
     index: tuple[int, ...] | None = None  # the first wrong element in row-major order
     got: float | str = 0.0
     expected: float | str = 0.0
+    rms: float = 0.0
 
     @property
     def ok(self) -> bool:
@@ -41,10 +45,10 @@ def describe(value: Any) -> float | str:
 
 
 def _float_errors(
-    stored: np.ndarray[Any, Any], expected: np.ndarray[Any, Any], type_: str, rtol: float
-) -> tuple[np.ndarray[Any, Any], float]:
-    """Flat mask of wrong elements, and the worst scaled error among elements finite on both sides."""
-    rms, worst = _rms(expected), 0.0
+    stored: np.ndarray[Any, Any], expected: np.ndarray[Any, Any], type_: str, rtol: float, second: bool
+) -> tuple[np.ndarray[Any, Any], float, float]:
+    """Flat mask of wrong elements; the worst scaled error and the relative RMS error of the finite ones."""
+    rms, worst, squares = _rms(expected), 0.0, 0.0
     wrong = np.empty(expected.size, np.bool_)
     for begin in range(0, expected.size, _BLOCK):
         part = slice(begin, begin + _BLOCK)
@@ -54,15 +58,19 @@ def _float_errors(
             wanted = np.where(size > LARGEST[type_], np.copysign(np.inf, wanted), wanted)
         with np.errstate(invalid="ignore", over="ignore"):
             error, scale = np.abs(got - wanted), size + rms
-            bad = ~(error <= rtol * scale)
+            bad = ~(error <= rtol * scale + QUANTUM[type_])
         if not np.isfinite(wanted).all():
             same = (np.isnan(wanted) & np.isnan(got)) | (wanted == got)
             bad = np.where(np.isfinite(wanted), bad, ~same)
-        wrong[part] = bad | is_poison(stored[part], type_)
+        wrong[part] = bad | is_poison(stored[part], type_, second)
         comparable = np.isfinite(error) & (scale > 0) & np.isfinite(scale)
         if comparable.any():
-            worst = max(worst, float((error[comparable] / scale[comparable]).max()))
-    return wrong, worst
+            finite = error if comparable.all() else error[comparable]
+            above = np.maximum(finite - QUANTUM[type_], 0)
+            worst = max(worst, float((above / scale[comparable]).max()))
+            squares += float(np.dot(above, above))
+    relative = float(np.sqrt(squares / expected.size)) / rms if rms else 0.0
+    return wrong, worst, relative
 
 
 def _rms(expected: np.ndarray[Any, Any]) -> float:
@@ -76,23 +84,28 @@ def _rms(expected: np.ndarray[Any, Any]) -> float:
 
 
 def compare(
-    stored: np.ndarray[Any, Any], expected: np.ndarray[Any, Any], type_: str, rtol: float
+    stored: np.ndarray[Any, Any],
+    expected: np.ndarray[Any, Any],
+    type_: str,
+    rtol: float,
+    second: bool = False,
 ) -> Comparison:
     """Compare a stored output with the reference (float64, or integers) of the same shape.
 
     NaN and infinity must be where the reference has them, and an expected value beyond the range of
-    the type counts as infinity. A floating element that still holds poison is wrong whatever was expected.
+    the type counts as infinity. A floating element that still holds poison (the first pattern, or the
+    second) is wrong whatever was expected.
     """
     flat, wanted = np.ravel(stored), np.ravel(expected)
     if type_ in FLOATS:
-        wrong, worst = _float_errors(flat, wanted, type_, rtol)
+        wrong, worst, rms = _float_errors(flat, wanted, type_, rtol, second)
     else:
-        wrong, worst = np.asarray(flat != wanted), 0.0
+        wrong, worst, rms = np.asarray(flat != wanted), 0.0, 0.0
     first = int(np.argmax(wrong))
     if not wrong[first]:
-        return Comparison(0, 0, wrong.size, worst, rtol)
-    unwritten = is_poison(flat, type_) & wrong
+        return Comparison(0, 0, wrong.size, worst, rtol, rms=rms)
+    unwritten = is_poison(flat, type_, second) & wrong
     index = tuple(int(i) for i in np.unravel_index(first, stored.shape)) if stored.shape else ()
     got: float | str = "poison" if unwritten[first] else describe(decode(flat[first : first + 1], type_)[0])
     counts = int(np.count_nonzero(wrong)), int(np.count_nonzero(unwritten))
-    return Comparison(*counts, wrong.size, worst, rtol, index, got, describe(wanted[first]))
+    return Comparison(*counts, wrong.size, worst, rtol, index, got, describe(wanted[first]), rms)

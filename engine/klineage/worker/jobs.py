@@ -100,8 +100,13 @@ class _State:
     broken: Result | None = None  # how the candidate went wrong, once it has
     layers: dict[str, bool] = field(default_factory=dict)
     counts: dict[str, dict[str, int]] = field(default_factory=dict)
+    kernels: dict[str, dict[str, Any]] = field(default_factory=dict)  # size: launched and seen there
+    artifact: str = ""
+    unordered: bool = False
     worst: float = 0.0
     rtol: float = 0.0
+    rms: float = 0.0
+    skipped: int = 0
 
 
 class Correctness:
@@ -139,6 +144,9 @@ class Correctness:
                 return {
                     "layers": self.state.layers,
                     "counts": self.state.counts,
+                    "kernels": self.state.kernels,
+                    "artifact": self.state.artifact,
+                    "unordered": self.state.unordered,
                     "log": _log(candidate),
                     **result,
                 }
@@ -159,8 +167,12 @@ class Correctness:
             state.layers = message.get("layers", state.layers)
             if message["phase"] == "kernel":
                 self.context.progress({"case": number, "size": self.cases[number]["size"]})
+        elif "artifact" in message:
+            state.artifact, state.unordered = str(message["artifact"]), bool(message["unordered"])
         elif message.get("ready") == state.ready and state.ready < len(self.cases):
-            self.state.counts.setdefault(self.cases[state.ready]["size"], message.get("counts") or {})
+            size = self.cases[state.ready]["size"]
+            state.counts.setdefault(size, message.get("counts") or {})
+            state.kernels.setdefault(size, message.get("kernels") or {})
             state.ready += 1
             state.doing["candidate"] = ("idle", state.ready, time.monotonic())
             judge.send(ready=state.ready - 1)
@@ -194,9 +206,13 @@ class Correctness:
                 state.rtol == 0 or message["worst"] / message["rtol"] > state.worst / state.rtol
             ):
                 state.worst, state.rtol = message["worst"], message["rtol"]
+            state.rms = max(state.rms, message["rms"])
+            state.skipped += bool(message.get("skipped"))
             state.judged += 1
             if state.judged == len(self.cases):
-                return verdict("pass", "ok", "", worst=state.worst, rtol=state.rtol)
+                return verdict(
+                    "pass", "ok", "", worst=state.worst, rtol=state.rtol, rms=state.rms, skipped=state.skipped
+                )
             candidate.send(go=state.judged + check.REGIONS - 1)
         elif "fault" in message:
             return dict(message["fault"])

@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from klineage.worker.buffers import FLOATS, ITEMSIZE, RELATIVE_TOLERANCE, Rng, decode, encode
+from klineage.worker import on_device
+from klineage.worker.buffers import FLOATS, ITEMSIZE, RECIPES, RELATIVE_TOLERANCE, Rng, decode, encode
 from klineage.worker.faults import WorkerError
 
 Tensors = dict[str, tuple[str, tuple[int, ...]]]
@@ -63,6 +64,31 @@ class Problem:
     def scalars(self) -> dict[str, float]:
         return dict(self.namespace.get("SCALARS", {}))
 
+    @property
+    def recipes(self) -> tuple[str, ...]:
+        """The distributions that this workload is checked on."""
+        return tuple(self.namespace.get("DISTRIBUTIONS", RECIPES))
+
+    @property
+    def as_drawn(self) -> tuple[str, ...]:
+        """The inputs whose distribution no recipe changes."""
+        return tuple(self.namespace.get("AS_DRAWN", ()))
+
+    @property
+    def oob_read(self) -> int:
+        """Bytes beyond the end of a buffer that a kernel may read, and ignore."""
+        return int(self.namespace.get("OOB_READ", 0))
+
+    @property
+    def atomics(self) -> bool:
+        """Whether results may differ by rounding from run to run."""
+        return bool(self.namespace.get("ATOMICS", False))
+
+    @property
+    def compares(self) -> bool:
+        """Whether the workload says itself what is right, with ``compare()``."""
+        return "compare" in self.namespace
+
     def tensors(self, dims: dict[str, int]) -> Tensors:
         """Every buffer, inputs first: name to (type, shape)."""
         answer = self._call("tensors", self.element, **dims)
@@ -89,61 +115,124 @@ class Problem:
                 raise self._error("tensors()", f"has no buffer {name}, which OUTPUTS or MUTATES names")
         return checked
 
-    def inputs(self, seed: int, dims: dict[str, int]) -> dict[str, np.ndarray[Any, Any]]:
-        """The stored inputs of one case, reproducible from the seed in any process."""
+    def inputs(
+        self, seed: int, dims: dict[str, int], recipe: str = "normal", device: str | None = None
+    ) -> dict[str, Any]:
+        """The stored inputs of one case, reproducible from the seed in any process.
+
+        Arrays, or tensors on ``device``: there the same seed gives other values than here.
+        """
         tensors = self.tensors(dims)
-        answer = self._call("inputs", Rng(seed), **dims)
-        if not isinstance(answer, dict):
-            raise self._error("inputs()", f"returned {type(answer).__name__}, not {{name: array}}")
+        answer = self._drawn(seed, recipe, dims, device)
         needed = [name for name in tensors if name not in self.outputs or name in answer]
         if set(answer) != set(needed):
             missing = ", ".join(sorted(set(needed) ^ set(answer)))
             raise self._error("inputs()", f"and tensors() disagree about {missing}")
+        if self.as_drawn and recipe != "normal":
+            plain = self._drawn(seed, "normal", dims, device)
+            answer = {**answer, **{name: plain[name] for name in self.as_drawn}}
         stored = {}
         for name in needed:
             type_, shape = tensors[name]
-            array = encode(answer[name], type_)
-            if array.shape != shape:
-                raise self._error("inputs()", f"gives {name} the shape {array.shape}; tensors() says {shape}")
+            array = encode(answer[name], type_) if device is None else on_device.encode(answer[name], type_)
+            if tuple(array.shape) != shape:
+                raise self._error(
+                    "inputs()", f"gives {name} the shape {tuple(array.shape)}; tensors() says {shape}"
+                )
             stored[name] = array
         return stored
 
-    def reference(
-        self, stored: dict[str, np.ndarray[Any, Any]], dims: dict[str, int], device: str | None = None
-    ) -> dict[str, np.ndarray[Any, Any]]:
-        """The expected outputs: float64 for floating outputs, integers as they are.
+    def _drawn(self, seed: int, recipe: str, dims: dict[str, int], device: str | None) -> dict[str, Any]:
+        # What imports numpy may use it on what it drew, so it draws arrays of numpy wherever it runs.
+        native = any(value is np for value in self.namespace.values())
+        rng = Rng(seed, recipe) if device is None or native else on_device.DeviceRng(seed, recipe, device)
+        answer = self._call("inputs", rng, **dims)
+        if not isinstance(answer, dict):
+            raise self._error("inputs()", f"returned {type(answer).__name__}, not {{name: array}}")
+        return {n: on_device.place(a, device) for n, a in answer.items()} if device else answer
 
-        Computed with numpy, or with torch on ``device``; with torch in any case when it takes no ``xp``.
+    def reference(
+        self,
+        stored: dict[str, Any],
+        dims: dict[str, int],
+        device: str | None = None,
+        decoded: bool = False,
+    ) -> dict[str, Any]:
+        """The expected outputs: float64 for floating outputs, 64-bit integers for the others.
+
+        Computed with numpy, or with torch on ``device`` (and left there); with torch in any case when it
+        takes no ``xp``. decoded: the inputs are numbers already, not as stored.
         """
         tensors = self.tensors(dims)
-        function = self._function("reference")
-        parameters = inspect.signature(function).parameters
-        values: dict[str, Any] = {n: decode(a, tensors[n][0]) for n, a in stored.items()}
-        library: Any = np
-        if device is not None or "xp" not in parameters:
-            library = _torch()
-            values = {n: library.from_numpy(np.array(a)).to(device or "cpu") for n, a in values.items()}
-        values = {**self.scalars, **dims, **values, "xp": library}
-        if any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
-            given = values
-        else:
-            unknown = [
-                p for p in parameters if p not in values and parameters[p].default is inspect.Parameter.empty
-            ]
-            if unknown:
-                raise self._error(
-                    "reference()", f"takes {', '.join(unknown)}, which is no input, dimension or scalar"
-                )
-            given = {name: values[name] for name in parameters if name in values}
-        answer = self._call("reference", **given)
+        values, library = self._decoded("reference", stored, {} if decoded else tensors, device)
+        answer = self._call("reference", **self._given("reference", {**values, **dims, "xp": library}))
         if not isinstance(answer, dict):
             raise self._error("reference()", f"returned {type(answer).__name__}, not {{output: array}}")
-        return {name: self._expected(name, answer, tensors) for name in self.outputs}
+        return {name: self._expected(name, answer, tensors, device) for name in self.outputs}
 
-    def _expected(self, name: str, answer: dict[str, Any], tensors: Tensors) -> np.ndarray[Any, Any]:
+    def complaint(
+        self,
+        got: dict[str, Any],
+        expected: dict[str, Any],
+        stored: dict[str, Any],
+        dims: dict[str, int],
+        device: str | None = None,
+    ) -> str | None:
+        """What the workload's own ``compare()`` says against the stored outputs ``got``, or None."""
+        tensors = self.tensors(dims)
+        values, library = self._decoded("compare", stored, tensors, device)
+        outputs, _ = self._decoded("compare", got, tensors, device)
+        wanted = expected
+        if library is not np and device is None:
+            wanted = {n: library.from_numpy(np.array(a)) for n, a in expected.items()}
+        offered = {**values, **dims, "xp": library, "got": outputs, "expected": wanted}
+        answer = self._call("compare", **self._given("compare", offered))
+        if answer is not None and not isinstance(answer, str):
+            raise self._error("compare()", f"returned {type(answer).__name__}, not None or a sentence")
+        return answer
+
+    def _decoded(
+        self, function: str, stored: dict[str, Any], tensors: Tensors, device: str | None
+    ) -> tuple[dict[str, Any], Any]:
+        """Stored buffers as numbers in the library that the function works with, and that library."""
+        if device is not None:
+            torch = _torch()
+            return {n: on_device.decode(a, tensors[n][0]) for n, a in stored.items()}, torch
+        values: dict[str, Any] = {
+            n: decode(a, tensors[n][0]) if n in tensors else a for n, a in stored.items()
+        }
+        if "xp" in inspect.signature(self._function(function)).parameters:
+            return values, np
+        torch = _torch()
+        return {n: torch.from_numpy(np.array(a)) for n, a in values.items()}, torch
+
+    def _given(self, name: str, offered: dict[str, Any]) -> dict[str, Any]:
+        """What a function of the workload takes of all that there is, by name."""
+        parameters = inspect.signature(self._function(name)).parameters
+        values = {**self.scalars, **offered}
+        if any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
+            return values
+        unknown = [
+            p for p in parameters if p not in values and parameters[p].default is inspect.Parameter.empty
+        ]
+        if unknown:
+            raise self._error(
+                f"{name}()", f"takes {', '.join(unknown)}, which is no input, dimension or scalar"
+            )
+        return {name: values[name] for name in parameters if name in values}
+
+    def _expected(self, name: str, answer: dict[str, Any], tensors: Tensors, device: str | None) -> Any:
         if name not in answer:
             raise self._error("reference()", f"returned no {name}, which OUTPUTS names")
         value = answer[name]
+        if device is not None:
+            wide = on_device.wide(value, tensors[name][0], device)
+            if tuple(wide.shape) != tensors[name][1]:
+                raise self._error(
+                    "reference()",
+                    f"gives {name} the shape {tuple(wide.shape)}; tensors() says {tensors[name][1]}",
+                )
+            return wide
         array = np.asarray(value.cpu().numpy() if hasattr(value, "cpu") else value)
         type_, shape = tensors[name]
         if array.shape != shape:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import os
 import tempfile
 from pathlib import Path
@@ -53,6 +54,7 @@ class CRunner:
 
     def __init__(self, kernel: dict[str, Any], problem: Problem, dims: dict[str, int]) -> None:
         use_threads(kernel)
+        self.artifact = _artifact(kernel)
         bindings = c_native.bind([tuple(p) for p in kernel["parameters"]], problem, dims)
         self.function = c_native.Function(kernel["library"], kernel["entry"], bindings)
         self.scalars = problem.scalars
@@ -60,6 +62,14 @@ class CRunner:
     def run(self, region: Region, slots: Slots, dims: dict[str, int]) -> dict[str, int]:
         self.function(*self.function.arguments(region, slots, dims, self.scalars))
         return {}
+
+
+def _artifact(kernel: dict[str, Any]) -> str:
+    """The sha256 of the library that is about to be loaded. Raises WorkerError when another was compiled."""
+    found = hashlib.sha256(Path(kernel["library"]).read_bytes()).hexdigest()
+    if found != kernel.get("sha256", found):
+        raise WorkerError("artifact", f"{kernel['library']} is not what was compiled; gate again")
+    return found
 
 
 def use_threads(*kernels: dict[str, Any]) -> bool:
@@ -76,8 +86,10 @@ def cpus() -> int:
 
 def load_entry(kernel: dict[str, Any], kind: str) -> Any:
     """Write a Triton file where ``inspect`` can read it, and load its entry."""
-    from klineage.worker import triton_load
+    from klineage.worker import triton_compile, triton_load
 
+    if kind != "interpreter":
+        triton_compile.prepare_environment()  # so that equal kernels have equal code, and share a cache
     folder = Path(tempfile.mkdtemp(prefix="kernel-", dir=os.environ.get("KLINEAGE_SCRATCH")))
     path = folder / Path(kernel["filename"]).name
     path.write_bytes(source_of(kernel))
@@ -85,32 +97,37 @@ def load_entry(kernel: dict[str, Any], kind: str) -> Any:
 
 
 class TritonRunner:
-    """A Triton kernel: in the interpreter it works on the region itself, on a GPU on a copy of it."""
+    """A Triton kernel, in the interpreter or on a GPU."""
 
     def __init__(self, kernel: dict[str, Any], problem: Problem, kind: str) -> None:
         self.kind, self.problem = kind, problem
         self.name = kernel["entry"]
         self.entry = load_entry(kernel, kind)
+        self.entry.oob_read = problem.oob_read
 
     def run(self, region: Region, slots: Slots, dims: dict[str, int]) -> dict[str, int]:
+        """Interpret the kernel on the region itself."""
         import torch
 
-        device = torch.from_numpy(region)
-        if self.kind == "gpu":
-            device = device.cuda()
-        tensors = {slot.name: view(device, slot) for slot in slots}
-        if self.kind == "interpreter":
-            from klineage.worker import triton_interpreter
+        from klineage.worker import triton_interpreter
 
-            triton_interpreter.reset_counts()
+        triton_interpreter.reset_counts()
+        self._on(torch.from_numpy(region), slots, dims)
+        return dict(triton_interpreter.counts())
+
+    def run_on(self, memory: Any, slots: Slots, dims: dict[str, int]) -> dict[str, int]:
+        """Run once on buffers inside ``memory``, a tensor of bytes on the device."""
+        import torch
+
+        self._on(memory, slots, dims)
+        torch.cuda.synchronize()
+        return {}
+
+    def _on(self, memory: Any, slots: Slots, dims: dict[str, int]) -> None:
+        tensors = {slot.name: view(memory, slot) for slot in slots}
         returned = self._enter({**dims, **self.problem.scalars, **tensors})
-        counts = dict(triton_interpreter.counts()) if self.kind == "interpreter" else {}
         if returned is not None:
             self._take(returned, tensors)
-        if self.kind == "gpu":
-            torch.cuda.synchronize()
-            region[:] = device.cpu().numpy()
-        return counts
 
     def _enter(self, values: dict[str, Any]) -> Any:
         try:
@@ -133,15 +150,23 @@ class TritonRunner:
             )
         for name, value in zip(outputs, values, strict=True):
             target = tensors[name]
-            shape, dtype = tuple(getattr(value, "shape", ())), getattr(value, "dtype", type(value).__name__)
-            if shape != tuple(target.shape) or dtype != target.dtype:
+            got, wanted = _nature(value), _nature(target)
+            if got != wanted:
                 raise KernelFault(
-                    "outputs",
-                    f"{self.name}() returned {name} as {dtype} {shape}; "
-                    f"the workload says {target.dtype} {tuple(target.shape)}",
+                    "outputs", f"{self.name}() returned {name} as {got}; the workload says {wanted}"
                 )
             if value.data_ptr() != target.data_ptr():
                 target.copy_(value)
+
+
+def _nature(value: Any) -> str:
+    """What a returned output is: exact class, type, shape, strides and device, as words."""
+    import torch
+
+    if type(value) is not torch.Tensor:
+        return type(value).__name__
+    order = "" if value.is_contiguous() else f" with strides {tuple(value.stride())}"
+    return f"{value.dtype} {tuple(value.shape)}{order} on {value.device.type}"
 
 
 def view(device: Any, slot: buffers.Slot) -> Any:

@@ -244,13 +244,22 @@ def poisoned() -> Any:
 
 
 def poison(tensor: Any) -> None:
-    """Fill ``tensor`` with NaN, or with 0xA5 bytes where its type has none."""
+    """Fill ``tensor`` with the poison of the gate's own buffers; 0x7F or 0xA5 where a type has none there."""
     import torch
 
-    if tensor.dtype.is_floating_point:
-        tensor.fill_(float("nan"))
+    from klineage.worker import buffers
+
+    size = tensor.element_size()
+    names = {torch.float64: "fp64", torch.float32: "fp32", torch.float16: "fp16", torch.bfloat16: "bf16"}
+    if tensor.dtype in names:
+        pattern = buffers.poison(names[tensor.dtype])
     elif tensor.dtype is torch.bool:
         tensor.fill_(True)
+        return
+    elif tensor.dtype.is_complex:
+        tensor.fill_(float("nan"))
+        return
     else:
-        pattern = int.from_bytes(b"\xa5" * tensor.element_size(), "little", signed=tensor.dtype.is_signed)
-        tensor.fill_(pattern)
+        pattern = (b"\x7f" if tensor.dtype.is_floating_point else b"\xa5") * size
+    bits = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}[size]
+    tensor.view(bits).fill_(int.from_bytes(pattern, "little", signed=True))

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from klineage.worker import triton_host
+from klineage.worker import triton_guard, triton_host
 from klineage.worker.faults import KernelFault, WorkerError
 from klineage.worker.triton_errors import translated
 
@@ -26,6 +26,7 @@ class Entry:
     """The host function of a kernel file.
 
     parameters: its parameter names, in order. required: those without a default.
+    oob_read: bytes past the end of a buffer that interpreted loads may reach.
     configurations: per autotuned kernel, the configurations its author wrote. pinned: the one that runs.
     """
 
@@ -40,6 +41,7 @@ class Entry:
     ) -> None:
         self.function, self.path, self.mode, self.target = function, path, mode, target
         self.configurations, self.pinned = configurations, pinned
+        self.oob_read = 0
         parameters = inspect.signature(function).parameters.values()
         named = [p for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
         self.parameters = tuple(p.name for p in named)
@@ -67,7 +69,8 @@ class Entry:
         """
         arguments = self.bind(values)
         with self._surroundings(arguments), translated(self.path, "entry_raised"):
-            result = self.function(**arguments)
+            with triton_guard.watching(self.path):
+                result = self.function(**arguments)
             if self.mode == "gpu":
                 import torch
 
@@ -90,7 +93,7 @@ class Entry:
                 return
             from klineage.worker import triton_memory
 
-            triton_memory.begin(self.path, tensors)
+            triton_memory.begin(self.path, tensors, self.oob_read)
             with triton_host.poisoned():
                 yield
 
@@ -122,7 +125,8 @@ def load(
     module.__file__ = path
     sys.modules[module.__name__] = module
     surroundings = contextlib.nullcontext() if mode == "gpu" else triton_host.pretend_gpu(target, "cpu")
-    with surroundings, _pinning(config or {}) as (configurations, tuners), translated(path, "import_failed"):
+    guarded = translated(path, "import_failed"), triton_guard.watching(path)
+    with surroundings, _pinning(config or {}) as (configurations, tuners), guarded[0], guarded[1]:
         exec(code, module.__dict__)
     pinned = {_kernel_name(t): _settings(t.configs[0]) for t in tuners}
     return Entry(_find_entry(module, entry), path, mode, target, configurations, pinned)

@@ -23,13 +23,16 @@ class Buffer:
 
 
 _buffers: list[Buffer] = []
-_state: dict[str, Any] = {"path": "", "kernel": ""}
+_state: dict[str, Any] = {"path": "", "kernel": "", "oob_read": 0}
 
 
-def begin(path: str, tensors: dict[str, Any]) -> None:
-    """Forget all buffers and register the extents of ``tensors`` (a view's own extent, not its storage's)."""
+def begin(path: str, tensors: dict[str, Any], oob_read: int = 0) -> None:
+    """Forget all buffers and register the extents of ``tensors`` (a view's own extent, not its storage's).
+
+    oob_read: how many bytes past the end of a buffer a load may reach.
+    """
     _buffers.clear()
-    _state.update(path=path, kernel="")
+    _state.update(path=path, kernel="", oob_read=oob_read)
     for name, tensor in tensors.items():
         start = tensor.data_ptr()
         elements = 0
@@ -81,8 +84,9 @@ def check(kind: str, pointers: Any, mask: Any, itemsize: int, program: tuple[int
     counts.add("contiguous_runs", active - _neighbours(addresses, None if full else on, itemsize))
     origin = getattr(pointers, "origin", None)
     home = origin if origin is not None else next((b for b in _buffers if b.start <= low < b.end), None)
-    if home is None or low < home.start or high + itemsize > home.end:
-        _diagnose(kind, addresses, on, itemsize, program, origin)
+    slack = _state["oob_read"] if kind == "load" else 0
+    if home is None or low < home.start or high + itemsize > home.end + slack:
+        _diagnose(kind, addresses, on, itemsize, program, origin, slack)
     return active
 
 
@@ -102,13 +106,19 @@ def _neighbours(addresses: Any, mask: Any, itemsize: int) -> int:
 
 
 def _diagnose(
-    kind: str, addresses: Any, mask: Any, itemsize: int, program: tuple[int, ...], origin: Buffer | None
+    kind: str,
+    addresses: Any,
+    mask: Any,
+    itemsize: int,
+    program: tuple[int, ...],
+    origin: Buffer | None,
+    slack: int,
 ) -> None:
     """Raise for the first bad lane. Pointers of unknown origin may lie in any buffer, lane by lane."""
     allowed = [origin] if origin is not None else _buffers
     good = np.zeros(addresses.shape, dtype=bool)
     for buffer in allowed:
-        last = buffer.end - itemsize  # compared without adding to an address, which could wrap to zero
+        last = buffer.end + slack - itemsize  # compared without adding to an address, which could wrap to zero
         if last >= buffer.start:
             good |= (addresses >= buffer.start) & (addresses <= last)
     bad = ~good if mask is None else ~good & mask

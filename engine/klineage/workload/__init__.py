@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from klineage.workload.reader import WORKLOAD_FILE, Workload, load, parse
+from klineage.workload.reader import DISTRIBUTIONS, WORKLOAD_FILE, Workload, load, parse
 
-__all__ = ["WORKLOAD_FILE", "Workload", "load", "parse"]
+__all__ = ["DISTRIBUTIONS", "WORKLOAD_FILE", "Workload", "load", "parse"]
