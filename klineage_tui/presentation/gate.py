@@ -150,7 +150,8 @@ def _after(view: GateView, results: Mapping[str, StageResult], width: int) -> li
         lines += _profile_lines(profile, width)
     hint = _hint(view, deciding)
     if hint:
-        lines += [*([Line("")] if lines[-1].text else []), *_wrapped(hint, width, "muted")]
+        apart = deciding is not None and lines[-1].text  # after times it is the eighth row, the last at 80x24
+        lines += [*([Line("")] if apart else []), *_wrapped(hint, width, "muted")]
     if view.status in ("current", "stale"):
         shown = (deciding or profile, profile)
         lines += _details([s for s in results.values() if s not in shown], width)
