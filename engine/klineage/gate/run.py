@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from klineage.executor import Cancelled, Died, Executor, current
-from klineage.gate import cache, correctness, cuda, interpreted, native, prepared
+from klineage.gate import cache, correctness, cuda, evidence, interpreted, native, prepared
 from klineage.gate.policy import POLICY, Policy
 from klineage.gate.prepared import Prepared
 from klineage.gate.request import GateEvent, GateRequest, OnEvent, fresh_seeds, kernel_job
@@ -38,7 +38,7 @@ def gate(
     Never raises for a bad kernel, a bad workload, a missing tool or a host that is away: those are verdicts.
     """
     session = Session(
-        request, policy, request.seeds or fresh_seeds(policy), executor or current(), on_event, cancel
+        request, policy, request.seeds or fresh_seeds(policy, request.phase), executor or current(), on_event, cancel
     )
     name = _name(session)
     found = cache.load_report(name) if name and not fresh else None
@@ -59,6 +59,11 @@ def gate(
         environment={**_environment(session), **session.environment},
         layers=dict(session.layers),
         finished=time.strftime("%Y-%m-%dT%H:%M:%S+00:00", time.gmtime()),
+        phase=request.phase,
+        fixed_seed=request.seeds is not None,
+        oracle=session.oracle.grade if session.oracle else "",
+        oracle_reasons=session.oracle.reasons if session.oracle else (),
+        evidence=dict(session.evidence),
     )
     if name and keep:
         cache.store_report(name, report)
@@ -86,7 +91,10 @@ def _stages(request: GateRequest) -> dict[str, Stage]:
 
 def _native_correctness(session: Session) -> StageResult:
     session.trust = Trust.MEASURED_CPU
-    return correctness.check(session, "native")
+    found = correctness.check(session, "native")
+    if found.verdict is not Verdict.PASS or session.request.phase == "screening":
+        return found
+    return evidence.sanitize(session, found)
 
 
 def _run(session: Session, stages: dict[str, Stage]) -> list[StageResult]:

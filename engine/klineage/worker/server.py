@@ -74,10 +74,11 @@ def _operations(kind: str) -> dict[str, Callable[[dict[str, Any], Context], Resu
         "machine": _machine,
     }
     if kind == "native":
-        from klineage.worker import cuda_jobs, native_jobs
+        from klineage.worker import c_harness, cuda_jobs, native_jobs
 
         table.update(compile_cuda=cuda_jobs.compile_cuda)
         table.update(compile_c=native_jobs.compile_c, time_c=native_jobs.time_c)
+        table.update(sanitize_c=c_harness.sanitize_c, count_c=c_harness.count_c)
     else:
         from klineage.worker import cuda_jobs, triton_jobs
 

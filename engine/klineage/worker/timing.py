@@ -89,7 +89,7 @@ def paired(
         many_c = many_b = max(many_c, many_b)  # a call that follows its own is warmer: be fair
     times_c: list[float] = []
     times_b: list[float] = []
-    walls: list[float] = []
+    walls: list[Timed] = []
     same: tuple[list[float], list[float]] = ([], [])
     begin = time.perf_counter()
     while True:
@@ -100,7 +100,7 @@ def paired(
             b, c = _round(base, mine, watch)
         times_c.append(c[0])
         times_b.append(b[0])
-        walls.append(c[1] / b[1])
+        walls.append((c[1], b[1]))
         # Every second round, and every round where the baseline costs little beside the candidate.
         if len(times_c) % 2 or times_b[-1] * many_b < 0.5 * times_c[-1] * many_c:
             first, second = _round((baseline, many_b), (twin, many_b), watch)
@@ -113,7 +113,7 @@ def paired(
                 "candidate_ms": times_c,
                 "baseline_ms": times_b,
                 "aa_ms": [same[0], same[1]],
-                "wall_ratio": walls,
+                "wall_ms": [min(wall[0] for wall in walls), min(wall[1] for wall in walls)],
                 "repeats": [many_c, many_b],
             }
         if between is not None:
