@@ -24,6 +24,19 @@ def gate_command(parser: argparse.ArgumentParser) -> Run:
     parser.add_argument("--surface", metavar="S", help="triton, c or cuda (default: from the file's name)")
     parser.add_argument("--platform", metavar="P", help="default: this machine's (nvidia-sm90 without a GPU)")
     parser.add_argument("--entry", metavar="NAME", help="the function to enter, when the file has several")
+    parser.add_argument(
+        "--phase",
+        choices=("screening", "acceptance", "admission"),
+        default="acceptance",
+        help="how much to demand: 3, 5 or 10 seeds (default: acceptance)",
+    )
+    parser.add_argument(
+        "--seed",
+        metavar="N",
+        type=int,
+        action="append",
+        help="replay this seed (again for more); no evidence",
+    )
     parser.add_argument("--fresh", action="store_true", help="ignore cached results")
     add_host(parser)
     add_json(parser)
@@ -40,7 +53,9 @@ def _gate(arguments: argparse.Namespace) -> int:
     kernel = _kernel(arguments.file, workload, arguments)
     against = _kernel(arguments.against, workload, arguments) if arguments.against else None
     platform = arguments.platform or default_platform(kernel.surface)
-    report = gate(GateRequest(kernel, workload, platform, baseline=against), fresh=arguments.fresh)
+    seeds = tuple(arguments.seed) if arguments.seed else None
+    request = GateRequest(kernel, workload, platform, against, seeds, arguments.phase)
+    report = gate(request, fresh=arguments.fresh)
     if arguments.json:
         print_json({**_builtins(report), "verdict": report.verdict, "why": report.why})
     else:
@@ -62,6 +77,10 @@ def _say_report(report: Report) -> None:
         if line or before:
             say(line)
     say(f"known by: {trust(report)}, {report.platform}")
+    if report.fixed_seed:
+        say("fixed seed: a replay, no evidence")
+    for reason in report.oracle_reasons:
+        say(f"weak oracle: {reason}")
 
 
 def _kernel(path: Path, workload: Workload, arguments: argparse.Namespace) -> Kernel:

@@ -48,7 +48,7 @@ def new_command(parser: argparse.ArgumentParser) -> Run:
 
 
 def _new(arguments: argparse.Namespace) -> int:
-    from klineage.walk import new_lineage
+    from klineage.walk import new_lineage, tested_oracle
 
     with opened_workspace(arguments, create=True) as workspace:
         name = new_lineage(
@@ -60,11 +60,14 @@ def _new(arguments: argparse.Namespace) -> int:
             entry=arguments.entry,
             lineage_id=arguments.id,
         )
+        surface = workspace.meta(workspace.head(name).commit).surface
+    oracle = tested_oracle(arguments.workload, surface)
     if arguments.json:
-        print_json({"id": name})
+        print_json({"id": name, "oracle": oracle})
     else:
         folder = shlex.quote(str(arguments.workspace or default_workspace()))
         say(f"{name}: opened; next: klineage {folder} --lineage {name}, or klineage walk {name} -w {folder}")
+        say(f"{arguments.workload}: {oracle}")
     return 0
 
 

@@ -163,16 +163,19 @@ def _baseline_error(session: Session, kind: str, own: float) -> float | None:
     if known is not None or own <= session.policy.error_floor:
         return known
     session.say("correctness", "the baseline's error")
-    job = kernel_job(baseline)
-    if kind == "native":
-        from klineage.gate.native import built
+    found: dict[str, Any] | None = kernel_job(baseline)
+    if baseline.surface == "c":
+        from klineage.gate import native
 
-        found = built(session, baseline)
-        if found is None:
-            return None
-        job = found
+        found = native.built(session, baseline)
+    elif baseline.surface == "cuda":
+        from klineage.gate import cuda
+
+        found = cuda.built(session, baseline)
+    if found is None:
+        return None
     listed = [told for told in planned(session, kind) if told["size"] == "small" and not told["variant"]]
-    answer = _submit(session, kind, job, listed)
+    answer = _submit(session, kind, found, listed)
     if answer["verdict"] != "pass":
         return None
     cache.store_error(name, float(answer["rms"]))

@@ -170,6 +170,12 @@ def _baseline(session: Session, kernel: Kernel) -> tuple[dict[str, Any], list[di
     return {**job, "cubin": answer["cubin"], "sha256": answer["sha256"]}, answer["kernels"]
 
 
+def built(session: Session, kernel: Kernel) -> dict[str, Any] | None:
+    """A kernel as workers get it, with its cubin; None when it does not build."""
+    found = _baseline(session, kernel)
+    return None if isinstance(found, StageResult) else found[0]
+
+
 def _time(session: Session, baseline: dict[str, Any] | None) -> StageResult:
     request, policy = session.request, session.policy
     size = next(n for n in ("paper", "bench", "small") if n in request.workload.sizes)

@@ -1,7 +1,7 @@
 """Walking an expert kernel backward: the one interface that the app and the command line act through."""
 
 from klineage.walk.automatic import WalkLimits, WalkOutcome, walk_automatically
-from klineage.walk.opening import demo, new_lineage, open_workspace
+from klineage.walk.opening import demo, new_lineage, open_workspace, tested_oracle
 from klineage.walk.session import Walk, WalkState
 from klineage.walk.trust import Untrusted
 
@@ -14,5 +14,6 @@ __all__ = [
     "demo",
     "new_lineage",
     "open_workspace",
+    "tested_oracle",
     "walk_automatically",
 ]

@@ -46,7 +46,9 @@ class Expert:
 def experts() -> tuple[Expert, ...]:
     """Every shipped expert kernel, in the order of workload and surface."""
     root = shipped("experts")
-    found = sorted([*root.glob("*/triton/kernel.py"), *root.glob("*/c/kernel.c"), *root.glob("*/cuda/kernel.cu")])
+    found = sorted(
+        [*root.glob("*/triton/kernel.py"), *root.glob("*/c/kernel.c"), *root.glob("*/cuda/kernel.cu")]
+    )
     return tuple(Expert(path.parent.parent.name, path.parent.name, path) for path in found)
 
 
@@ -95,6 +97,16 @@ def new_lineage(
     workspace.new(meta, {kernel.filename: kernel.source, WORKLOAD_FILE: spec.source}, record=record)
     trust.trust(workspace, name)
     return name
+
+
+def tested_oracle(workload: str | Path, surface: Surface) -> str:
+    """Whether a workload's comparison refuses wrong outputs, in one sentence; the test runs in a worker."""
+    from klineage.gate.oracle import WorkloadFault, self_test
+
+    try:
+        return self_test(load_workload(workload), surface).sentence
+    except WorkloadFault as fault:
+        return f"its comparison could not be tested: {fault}"
 
 
 def demo(path: Path) -> tuple[str, ...]:

@@ -208,9 +208,16 @@ class Walk:
                     "this gate result was taken on another step; gate the kernel again, then accept"
                 )
             if report.verdict is Verdict.UNSUPPORTED:
-                raise KlineageError(f"nothing is known of what this kernel computes, so it is no step yet: {report.why}")
+                raise KlineageError(
+                    f"nothing is known of what this kernel computes, so it is no step yet: {report.why}"
+                )
             if report.verdict is not Verdict.PASS:
                 raise KlineageError(f"the gate did not pass ({report.why}); edit the kernel or reject it")
+            if report.phase == "screening" or report.fixed_seed:
+                kind = "replays fixed seeds" if report.fixed_seed else "is a screening"
+                raise KlineageError(
+                    f"this gate result {kind}, which is no evidence; gate the kernel again, then accept"
+                )
             by_hand = edited or candidate.proposer == "person"
             return self.workspace.accept(
                 self.id,

@@ -143,6 +143,8 @@ class _OnDevice:
 
     def finish(self, region: Any, slots: Any) -> None:
         on_device.download(self.used, region, slots, self.written)
+        if hasattr(self.loaded, "finish"):
+            self.loaded.finish()
         getattr(self.loaded, "finish", lambda: None)()
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from klineage.worker import buffers, limits
+from klineage.worker import buffers, limits, on_device
 from klineage.worker.check import confinement, prepare_torch
 from klineage.worker.faults import WorkerError
 from klineage.worker.jobs import Context, Result, single
@@ -78,9 +78,10 @@ def time_triton(request: dict[str, Any], context: Context) -> Result:
 
         problem, dims = problem_of(request), request["dims"]
         prepare_torch("gpu")
-        region, slots = _region(problem, request, dims)
+        slots, total = buffers.layout(problem.tensors(dims))
         cost = problem.cost(dims)
-        first = torch.from_numpy(region).cuda()
+        first = torch.empty(total, dtype=torch.uint8, device="cuda")
+        on_device.fill(first, slots, problem.inputs(request["seed"], dims, "normal", "cuda"))
         sets = []
         for copy in [first, *(first.clone() for _ in range(request["buffer_sets"] - 1))]:
             sets.append({**dims, **problem.scalars, **{slot.name: view(copy, slot) for slot in slots}})
