@@ -143,12 +143,13 @@ class InducePanes(Place):
     def show_kernel(self, kernel: Kernel, step: Step, *, is_head: bool) -> None:
         pane = self.query_one("#kernel", Pane)
         name = f"step {step_name(step)}" if step.number else "expert"
-        word = "rejected attempt" if step.decision == "rejected" else name
-        config = "  ".join(f"{key}={value}" for key, value in kernel.config)
+        word, facts = name, "  ".join(f"{key}={value}" for key, value in kernel.config)
+        if step.decision == "rejected":
+            word, facts = "rejected attempt", step.why
         left = [("KERNEL  ", ""), (sanitize(kernel.filename), "$foreground"), (f"  {word}", "")]
         if not is_head:
             left.append(("  not the current state", "$verdict-warn"))
-        pane.entitle(left, sanitize(config))
+        pane.entitle(left, sanitize(facts))
         view = self.query_one("#kernel-view", SourceView)
         view.show_source(kernel.text, kernel.filename, keep_position=True)
         self._kernel_is_head = is_head

@@ -63,6 +63,10 @@ async def test_reject_needs_a_reason_and_goes_to_the_next(make_app: MakeApp, wal
         (attempt,) = walk.state().rejected
         assert attempt.why == "too much"
         await until(lambda: "1 rejected" in str(induce(app).query_one(ActionBar).render()))
+        induce(app).query_one("#lineage-view", LineView).move_to(1)
+        await until(
+            lambda: "rejected attempt" in title(app, "#kernel") and "too much" in title(app, "#kernel")
+        )
 
 
 async def test_an_edit_turns_the_gate_grey_and_is_kept_as_a_draft(make_app: MakeApp, walk: Walk) -> None:
