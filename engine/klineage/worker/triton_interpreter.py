@@ -11,7 +11,7 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-from klineage.worker import triton_counts
+from klineage.worker import triton_counts, triton_guard
 from klineage.worker.faults import WorkerError
 
 _installed = False
@@ -98,7 +98,8 @@ def _patch_launches(interpreter: Any) -> None:
             arg = getattr(arg, "base", arg) if type(arg).__name__ == "TensorDescriptor" else arg
             if hasattr(arg, "data_ptr"):
                 names.setdefault(arg.data_ptr(), name)
-        return run(self, *args, **kwargs)
+        with triton_guard.trusted():
+            return run(self, *args, **kwargs)
 
     def to_handle(arg: Any) -> Any:
         if isinstance(arg, float):  # a number that is no constexpr reaches a kernel as fp32
@@ -131,7 +132,8 @@ def _annotation(function: Any, name: str) -> str:
 def _as_tuple(grid: Any) -> Any:
     """Triton takes a list or one number for a grid as well; its interpreter takes tuples only."""
     if callable(grid):
-        return lambda meta: _as_tuple(grid(meta))
+        given = triton_guard.distrusted(grid)
+        return lambda meta: _as_tuple(given(meta))
     return tuple(grid) if isinstance(grid, (list, tuple)) else (grid,)
 
 
