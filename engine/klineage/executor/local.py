@@ -15,7 +15,7 @@ from klineage.platform import Machine, detect
 # What a worker may see of the environment: never a key or a token.
 KEPT = (
     "PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TMPDIR", "TZ", "CC", "LD_LIBRARY_PATH", "PYTHONPATH",
-    "VIRTUAL_ENV", "XDG_CACHE_HOME", "CUDA_HOME", "CUDA_PATH", "CUDA_VISIBLE_DEVICES",
+    "VIRTUAL_ENV", "XDG_CACHE_HOME", "CUDA_HOME", "CUDA_PATH", "CUDA_VISIBLE_DEVICES", "KLINEAGE_CUDA_COMPILER",
     "TRITON_HOME", "TRITON_CACHE_DIR", "TRITON_PTXAS_PATH", "TRITON_DEFAULT_FP_FUSION",
 )  # fmt: skip
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,8 @@ def compile_cuda(request: dict[str, Any], context: Context) -> Result:
         problem, dims = problem_of(request), request["dims"]
         tensors = problem.tensors(dims)
         cache = c_build.open_cache(request["cache"])
-        held = limits.apply(confinement(request, "compiler"))
+        walls = confinement(request, "compiler")
+        held = limits.apply(dataclasses.replace(walls, reads=(*walls.reads, *cuda_tools.folders())))
         done = cuda_build.build(
             source_of(kernel),
             kernel["filename"],

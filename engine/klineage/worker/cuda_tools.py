@@ -98,6 +98,14 @@ def _headers(library: Path) -> tuple[str, ...]:
     return (str(found), *([str(found / "cccl")] if (found / "cccl").is_dir() else [])) if found else ()
 
 
+def folders() -> tuple[str, ...]:
+    """What a child that compiles must be able to read."""
+    found = compiler()
+    own = Path(found.path).resolve().parent
+    files = [own if found.kind == "nvrtc" else own.parent, *map(Path, found.include)]
+    return tuple(str(folder) for folder in files if folder.is_absolute())
+
+
 @functools.lru_cache(maxsize=1)
 def disassembler() -> str | None:
     """cuobjdump, from PATH, a toolkit, or the one that Triton brings. None when there is none."""
