@@ -40,6 +40,8 @@ def death(child: Child, doing: str) -> Result:
         return verdict("fail", "memory", f"asked for more memory than a gate allows {doing}", log=log)
     if how == "SIGSYS":
         return verdict("fail", "forbidden_call", f"tried to start a process or program {doing}", log=log)
+    if how == "SIGXFSZ":
+        return verdict("fail", "disk", f"wrote a larger file than a gate allows {doing}", log=log)
     if how == "SIGXCPU":
         return verdict("timeout", "timeout", f"used up its processor time {doing}", log=log)
     if how in _CRASHES:
@@ -87,6 +89,10 @@ def _flood(child: Child) -> Result:
     return verdict(
         "fail", "output_flood", "printed more than 1 MB; a kernel prints nothing", log=_log(child)[:4096]
     )
+
+
+def _threads(doing: str) -> Result:
+    return verdict("fail", "threads_left", f"left threads running after it returned, {doing}")
 
 
 @dataclass
@@ -164,7 +170,9 @@ class Correctness:
         if "phase" in message:
             number = int(message.get("case", -1))
             state.doing["candidate"] = (str(message["phase"]), number, time.monotonic())
-            state.layers = message.get("layers", state.layers)
+            state.layers = state.layers or message.get(
+                "layers", {}
+            )  # the first word is said before the kernel is there
             if message["phase"] == "kernel":
                 self.context.progress({"case": number, "size": self.cases[number]["size"]})
         elif "artifact" in message:
@@ -173,6 +181,9 @@ class Correctness:
             size = self.cases[state.ready]["size"]
             state.counts.setdefault(size, message.get("counts") or {})
             state.kernels.setdefault(size, message.get("kernels") or {})
+            if self._threads_left(candidate):
+                state.broken = state.broken or self._placed(_threads(self._doing("candidate")))
+                return None
             state.ready += 1
             state.doing["candidate"] = ("idle", state.ready, time.monotonic())
             judge.send(ready=state.ready - 1)
@@ -183,6 +194,19 @@ class Correctness:
         elif "exit" in message and state.ready < len(self.cases):
             state.broken = state.broken or self._placed(death(candidate, self._doing("candidate")))
         return None
+
+    def _threads_left(self, candidate: Child) -> bool:
+        """Whether the kernel returned and something of it still runs. OpenMP keeps threads; a GPU's driver has some."""
+        if self.context.kind not in ("native", "interpreter") or "-fopenmp" in self.request["kernel"].get(
+            "flags", ()
+        ):
+            return False
+        patience = time.monotonic() + 0.05  # a thread that was waited for may still be on its way out
+        while candidate.threads() > 1:
+            if time.monotonic() > patience:
+                return True
+            time.sleep(0.001)
+        return False
 
     def _placed(self, fault: Result) -> Result:
         """Attach the case at which the candidate broke, when it had one."""

@@ -240,8 +240,7 @@ def test_workers_see_no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_waiting_for_a_busy_worker_can_be_cancelled(executor: LocalExecutor) -> None:
     cancel = threading.Event()
-    lock = executor._lock("native")
-    with lock:
+    with executor._taken("native", None):
         threading.Timer(0.1, cancel.set).start()
         with pytest.raises(Cancelled):
             executor.versions("native", cancel)
