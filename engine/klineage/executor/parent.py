@@ -20,6 +20,7 @@ PROTOCOL = 1
 START_SECONDS = 120.0
 CANCEL_POLL = 0.02
 LINE_CAP = 64 << 20
+_GREETING_LINES = 200
 
 Progress = Callable[[dict[str, Any]], None]
 
@@ -38,6 +39,10 @@ class Died(Exception):
         super().__init__(message)
         self.reason, self.words = reason, ""
         self.complete = complete  # the message is a sentence already
+
+
+class _Nonsense(Died):
+    """A line that is no message."""
 
 
 class Parent:
@@ -79,15 +84,25 @@ class Parent:
         """Wait for the hello. Raises Died when it does not come."""
         deadline = time.monotonic() + START_SECONDS
         self._write(self._source, deadline, cancel)
-        message = self._next(deadline, cancel)
-        if message is None:
-            raise Died(f"did not start within {START_SECONDS:.0f} s")
+        message = self._first(deadline, cancel)
         if "refused" in message:
             raise Died(str(message.get("summary")), str(message["refused"]), complete=True)
         versions = message.get("versions")
         if message.get("hello") != PROTOCOL or not isinstance(versions, dict):
             raise Died(f"said {str(message)[:200]} instead of hello")
         self.hello, self.versions = message, {str(k): str(v) for k, v in versions.items()}
+
+    def _first(self, deadline: float, cancel: threading.Event | None) -> dict[str, Any]:
+        """The first message. A login shell may have something to say before it."""
+        for _ in range(_GREETING_LINES):
+            try:
+                message = self._next(deadline, cancel)
+            except _Nonsense:
+                continue
+            if message is None:
+                raise Died(f"did not start within {START_SECONDS:.0f} s")
+            return message
+        raise Died("said nothing that is a message")
 
     def submit(
         self,
@@ -213,13 +228,13 @@ class Parent:
 
 
 def parse_line(line: bytes) -> dict[str, Any]:
-    """One message. Raises Died for anything that is not one."""
+    """One message. Raises Died (or rather its kind _Nonsense) for anything that is not one."""
     try:
         message = json.loads(line)
     except (ValueError, RecursionError):
         message = None
     if not isinstance(message, dict):
-        raise Died(f"sent a line that is no message: {line[:80]!r}")
+        raise _Nonsense(f"sent a line that is no message: {line[:80]!r}")
     return message
 
 
@@ -227,12 +242,24 @@ _VERDICTS = ("pass", "fail", "error", "timeout", "unsupported", "noisy", "skippe
 
 
 def _checked(result: object) -> dict[str, Any]:
-    """An answer that has what every answer has. Raises Died otherwise."""
-    if (
-        isinstance(result, dict)
-        and result.get("verdict") in _VERDICTS
-        and isinstance(result.get("reason"), str)
-        and isinstance(result.get("summary"), str)
-    ):
-        return result
+    """An answer that has what every answer has, of the right types. Raises Died otherwise."""
+    if isinstance(result, dict) and result.get("verdict") in _VERDICTS:
+        texts = all(isinstance(result.get(name), str) for name in ("reason", "summary"))
+        known = (_texts(result.get("log")), _flags(result.get("layers")), _numbers(result.get("numbers")))
+        if texts and all(known) and isinstance(result.get("case"), (dict, type(None))):
+            return result
     raise Died(f"sent an answer that is none: {str(result)[:200]}")
+
+
+def _texts(log: object) -> bool:
+    return log is None or isinstance(log, str)
+
+
+def _flags(layers: object) -> bool:
+    return layers is None or (isinstance(layers, dict) and all(isinstance(v, bool) for v in layers.values()))
+
+
+def _numbers(numbers: object) -> bool:
+    return numbers is None or (
+        isinstance(numbers, dict) and all(isinstance(v, (int, float)) for v in numbers.values())
+    )
