@@ -86,7 +86,7 @@ def stepping(path: Path, rounds: int) -> list[float]:
 def resident(path: Path) -> float:
     """MiB that the app's own process holds once its first screen stands."""
     with Terminal([*KLINEAGE, str(path)], 160, 48) as terminal:
-        _until(terminal, lambda: "LINEAGE" in terminal.text() or "History" in terminal.text())
+        _until(terminal, lambda: " here" in terminal.text())
         status = Path(f"/proc/{terminal.pid}/status").read_text()
         return int(status.split("VmRSS:")[1].split()[0]) / 1024
 
@@ -102,6 +102,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=5000)
     parser.add_argument("--rounds", type=int, default=7)
     arguments = parser.parse_args()
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed klineage has compiled modules
     os.environ["XDG_STATE_HOME"] = os.environ["XDG_CONFIG_HOME"] = tempfile.mkdtemp()
 
     def median(measure: Callable[[], float]) -> float:

@@ -30,16 +30,26 @@ def latencies(steps: Sequence[Step]) -> dict[str, Latency]:
     The first state has no profile of its own against another one; its latency is the baseline of the
     step after it. Steps that were not timed are absent.
     """
-    found: dict[str, Latency] = {}
-    for index, step in enumerate(steps):
-        match = _TIMES.search(step.profile) if step.trust.startswith("measured") else None
-        if match is None:
-            continue
-        clock = f"{match['timer']}, {match['size']}"
-        found[step.commit] = Latency(float(match["after"]), clock)
-        if index == 1 and match["before"]:
-            found.setdefault(steps[0].commit, Latency(float(match["before"]), clock))
-    return found
+    timed = ((step.commit, latency_of(steps, index)) for index, step in enumerate(steps))
+    return {commit: latency for commit, latency in timed if latency is not None}
+
+
+def latency_of(steps: Sequence[Step], index: int) -> Latency | None:
+    """The latency of one state, as in ``latencies``."""
+    if found := _times(steps[index]):
+        return Latency(float(found["after"]), _clock(found))
+    before = _times(steps[1]) if index == 0 and len(steps) > 1 else None
+    if before is None or not before["before"]:
+        return None
+    return Latency(float(before["before"]), _clock(before))
+
+
+def _times(step: Step) -> re.Match[str] | None:
+    return _TIMES.search(step.profile) if step.trust.startswith("measured") else None
+
+
+def _clock(found: re.Match[str]) -> str:
+    return f"{found['timer']}, {found['size']}"
 
 
 def comparable(found: Mapping[str, Latency]) -> tuple[dict[str, float], str]:

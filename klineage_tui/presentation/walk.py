@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Literal
 
 from klineage_tui.presentation.gate import verdict_role
-from klineage_tui.presentation.latencies import comparable, latencies
+from klineage_tui.presentation.latencies import latency_of
 from klineage_tui.text.columns import clip, pad, width
 from klineage_tui.text.line import Line, compose
 from klineage_tui.text.numbers import latency, ratio
@@ -45,37 +45,44 @@ class WalkColumn:
     def __init__(self, state: WalkState, cells: int) -> None:
         self.width = cells
         self._head = state.head.commit
-        self._times, _ = comparable(latencies(state.steps))
+        self._steps = state.steps
+        self._clock = next(self._clocks(), "")  # of the latest timed state; others are not comparable
         tried: dict[str, list[Step]] = {}
         for attempt in state.rejected:
             tried.setdefault(attempt.parent, []).append(attempt)
-        self._rows: list[tuple[Kind, Step]] = []
+        self._rows: list[tuple[Kind, Step, int]] = []
         self.here = 0  # the row of the current state
         for index, step in enumerate(state.steps):
             if index:
-                self._rows.append(("removal", step))
+                self._rows.append(("removal", step, index))
             self.here = len(self._rows)
-            self._rows.append(("state", step))
-            self._rows += [("rejected", attempt) for attempt in tried.get(step.commit, ())]
+            self._rows.append(("state", step, index))
+            self._rows += [("rejected", attempt, index) for attempt in tried.get(step.commit, ())]
+
+    def _clocks(self) -> Iterator[str]:
+        for index in range(len(self._steps) - 1, -1, -1):
+            if found := latency_of(self._steps, index):
+                yield found.clock
 
     def __len__(self) -> int:
         return len(self._rows)
 
     def step(self, index: int) -> Step | None:
         """The state or rejected attempt of a row; None between two states."""
-        kind, step = self._rows[index]
+        kind, step, _ = self._rows[index]
         return None if kind == "removal" else step
 
     def selectable(self, index: int) -> bool:
         return self._rows[index][0] != "removal"
 
     def line(self, index: int) -> Line:
-        kind, step = self._rows[index]
+        kind, step, number = self._rows[index]
         if kind == "removal":
             return _removal_line(step, self.width)
         if kind == "rejected":
             return _rejected_line(step, self.width)
-        time = latency(self._times[step.commit]) if step.commit in self._times else ""
+        found = latency_of(self._steps, number)
+        time = latency(found.milliseconds) if found is not None and found.clock == self._clock else ""
         return _state_line(step, time, self.width, is_head=step.commit == self._head)
 
 
