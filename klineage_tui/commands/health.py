@@ -14,6 +14,12 @@ if TYPE_CHECKING:
 def doctor_command(parser: argparse.ArgumentParser) -> Run:
     add_host(parser)
     add_json(parser)
+    parser.add_argument(
+        "--calibrate",
+        action="store_true",
+        help="time equal kernels, and kernels with 0.5 to 5 %% of work planted: how often the profile is wrong here",
+    )
+    parser.add_argument("--quick", action="store_true", help="a fifth of the calibration's runs")
     return _doctor
 
 
@@ -21,6 +27,10 @@ def _doctor(arguments: argparse.Namespace) -> int:
     from klineage.gate import capabilities
 
     use_host(arguments)
+    if arguments.calibrate:
+        from klineage_tui.commands import calibrating
+
+        return calibrating.run(arguments)
     rows = [_git(), *capabilities()]
     if arguments.json:
         print_json(rows)
