@@ -145,7 +145,7 @@ def faults(folder: str) -> None:
     refused(
         GEMM.replace("tl.arange(0, BK)", "tl.arange(0, BK + 1)"), "compile_error", "line 17", "power of 2"
     )
-    refused(GEMM.replace("m, k = x.shape", "m, k = x.shape; y.sum().item()"), "entry_raised", "line 33")
+    refused(GEMM.replace("m, k = x.shape", "m, k = x.shape; y.sum().item()"), "host_compute", "line 33")
     helper = "@triton.jit\ndef twice(a):\n    return a + wrong\n\n\n@triton.jit\ndef zero_kernel"
     text = GEMM.replace("@triton.jit\ndef zero_kernel", helper).replace("acc.to(", "twice(acc).to(")
     refused(text, "compile_error", "line 28", "wrong is not defined")

@@ -600,7 +600,7 @@ def entry(x):
     assert x.is_cuda and x.is_contiguous() and x.device == DEVICE and x.device.type == "cuda"
     assert IS_HOPPER and PROCESSORS == PROPERTIES["multiprocessor_count"] and TABLE.is_cuda
     y = torch.empty_like(x)
-    scratch = torch.zeros(4, device="cuda").to("cuda", torch.float16)
+    scratch = torch.zeros(4, dtype=torch.float16).to("cuda")
     other = torch.empty(x.shape, dtype=x.dtype, device=x.device)
     assert scratch.dtype == torch.float16 and other.get_device() == 0
     kernel.warmup(x, y, x.numel(), BLOCK=64, grid=(1,))._init_handles()
