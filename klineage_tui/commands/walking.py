@@ -142,6 +142,9 @@ def accept_command(parser: argparse.ArgumentParser) -> Run:
     parser.add_argument(
         "--file", type=Path, metavar="FILE", help="accept this file of yours instead of a proposal"
     )
+    parser.add_argument(
+        "--title", default="", metavar="TEXT", help="with --file: what it does, in a few words"
+    )
     parser.add_argument("--why", default="", help="a word for the record")
     add_host(parser)
     add_json(parser)
@@ -165,6 +168,9 @@ def reject_command(parser: argparse.ArgumentParser) -> Run:
     parser.add_argument(
         "--file", type=Path, metavar="FILE", help="reject this file of yours instead of a proposal"
     )
+    parser.add_argument(
+        "--title", default="", metavar="TEXT", help="with --file: what it does, in a few words"
+    )
     parser.add_argument("--why", required=True, help="the reason, kept as evidence")
     add_json(parser)
     return _reject
@@ -181,7 +187,11 @@ def _chosen(walk: Walk, arguments: argparse.Namespace) -> Candidate:
     if arguments.file is not None:
         from klineage.walk.reading import read_bytes
 
-        return walk.edited(read_bytes(arguments.file))
+        return walk.edited(read_bytes(arguments.file), title=arguments.title)
+    if arguments.title:
+        raise KlineageError(
+            "--title names a file of yours; give --file too, or leave it out: a proposal has a title"
+        )
     candidates = walk.candidates()
     number: int = arguments.number
     if not 1 <= number <= len(candidates):

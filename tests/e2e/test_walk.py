@@ -101,6 +101,11 @@ def test_decisions_by_hand(tmp_path: Path, klineage_json: Json, klineage: Comman
     assert after[-1]["title"] == proposals[0]["title"], "a rejected proposal comes last"
     assert after[-1]["rejected"] == "later"
 
+    mine = tmp_path / "mine.c"
+    mine.write_bytes(git(tmp_path, "show", "walk/add_rmsnorm-c:kernel.c").replace("\n\n", "\n", 1).encode())
+    own = ("--file", mine, "--title", "Drop a blank line", "--why", "no gain", "-w", tmp_path)
+    assert klineage_json("reject", "add_rmsnorm-c", *own)["subject"] == "Drop a blank line"
+
     step = klineage_json("accept", "add_rmsnorm-c", "1", "-w", tmp_path)
     assert step["decision"] == "accepted"
     assert step["who"].startswith("A. Curator")
