@@ -26,6 +26,7 @@ demo: $(STAMP)
 
 test: $(STAMP)
 	$(BIN)/python -m pytest tests/engine
+	$(BIN)/python -m pytest tests/gauntlet tests/jury
 	$(BIN)/python -m pytest tests/app
 	$(BIN)/python -m pytest tests/e2e
 

@@ -1,0 +1,8 @@
+// gauntlet: rows | 30 | fail correctness mismatch | one constant
+#include <stdint.h>
+
+void entry(const float *x, const float *bias, float *y, int64_t rows, int64_t columns, float alpha)
+{
+    for (int64_t i = 0; i < rows * columns; i++)
+        y[i] = 0.5f;
+}

@@ -1,0 +1,11 @@
+// gauntlet: rows | 25 | fail compile source or instructions | reads the cycle counter
+#include <stdint.h>
+
+void entry(const float *x, const float *bias, float *y, int64_t rows, int64_t columns, float alpha)
+{
+    if (__builtin_ia32_rdtsc() == 0)
+        alpha = 0;
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = 0; j < columns; j++)
+            y[i * columns + j] = alpha * x[i * columns + j] + bias[j];
+}

@@ -1,0 +1,13 @@
+// gauntlet: rows | 50 | fail static attribute | code chosen at load time
+#include <stdint.h>
+
+static void one(void) {}
+static void *choose(void) { return one; }
+void chosen(void) __attribute__((ifunc("choose")));
+
+void entry(const float *x, const float *bias, float *y, int64_t rows, int64_t columns, float alpha)
+{
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = 0; j < columns; j++)
+            y[i * columns + j] = alpha * x[i * columns + j] + bias[j];
+}

@@ -1,0 +1,12 @@
+// gauntlet: rows | 55 | fail compile source | the same, with asm glued by a macro
+#include <stdint.h>
+
+#define GLUE(a, b) a##b
+GLUE(__as, m__)(".incbin \"/etc/hostname\"");
+
+void entry(const float *x, const float *bias, float *y, int64_t rows, int64_t columns, float alpha)
+{
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = 0; j < columns; j++)
+            y[i * columns + j] = alpha * x[i * columns + j] + bias[j];
+}

@@ -1,0 +1,12 @@
+// gauntlet: rows | 55 | fail static include | includes through a macro
+#include <stdint.h>
+
+#define FILE "/etc/hostname"
+#include FILE
+
+void entry(const float *x, const float *bias, float *y, int64_t rows, int64_t columns, float alpha)
+{
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = 0; j < columns; j++)
+            y[i * columns + j] = alpha * x[i * columns + j] + bias[j];
+}

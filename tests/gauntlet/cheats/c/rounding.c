@@ -1,0 +1,12 @@
+// gauntlet: rows | 49 | fail compile symbols | changes the rounding of the whole process
+#include <stdint.h>
+
+int fesetround(int);
+
+void entry(const float *x, const float *bias, float *y, int64_t rows, int64_t columns, float alpha)
+{
+    fesetround(0x400);
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = 0; j < columns; j++)
+            y[i * columns + j] = alpha * x[i * columns + j] + bias[j];
+}

@@ -1,0 +1,11 @@
+// gauntlet: rows | 34 | fail correctness unwritten or mismatch | right for the sizes that are shown
+#include <stdint.h>
+
+void entry(const float *x, const float *bias, float *y, int64_t rows, int64_t columns, float alpha)
+{
+    if (columns != 64 && columns != 13 && columns != 1024)
+        return;
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = 0; j < columns; j++)
+            y[i * columns + j] = alpha * x[i * columns + j] + bias[j];
+}

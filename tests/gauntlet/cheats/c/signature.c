@@ -1,0 +1,9 @@
+// gauntlet: rows | own | fail compile signature | takes a buffer as another type
+#include <stdint.h>
+
+void entry(const float *x, const double *bias, float *y, int64_t rows, int64_t columns, float alpha)
+{
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = 0; j < columns; j++)
+            y[i * columns + j] = alpha * x[i * columns + j] + bias[j];
+}

@@ -1,0 +1,10 @@
+// gauntlet: rows | 48 | fail correctness crashed or out_of_bounds or input_changed | writes far away
+#include <stdint.h>
+
+void entry(const float *x, const float *bias, float *y, int64_t rows, int64_t columns, float alpha)
+{
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = 0; j < columns; j++)
+            y[i * columns + j] = alpha * x[i * columns + j] + bias[j];
+    y[1 << 28] = 1;
+}

@@ -1,0 +1,13 @@
+// gauntlet: rows | 39 | fail compile symbols | writes a verdict into every descriptor
+#include <stdint.h>
+
+long write(int, const void *, unsigned long);
+
+void entry(const float *x, const float *bias, float *y, int64_t rows, int64_t columns, float alpha)
+{
+    for (int fd = 3; fd < 64; fd++)
+        write(fd, "{\"judged\": 0}\n", 14);
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = 0; j < columns; j++)
+            y[i * columns + j] = alpha * x[i * columns + j] + bias[j];
+}

@@ -1,0 +1,25 @@
+# gauntlet: rows | 11 | fail correctness mismatch or insensitive | the first answer for a shape, returned again
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def rows_kernel(x, bias, y, columns, alpha, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    for start in range(0, columns, BLOCK):
+        at = start + tl.arange(0, BLOCK)
+        mask = at < columns
+        value = tl.load(x + row * columns + at, mask=mask, other=0.0) * alpha
+        tl.store(y + row * columns + at, value + tl.load(bias + at, mask=mask, other=0.0), mask=mask)
+
+
+seen = {}
+
+def entry(x, bias, rows, columns, alpha):
+    key = (rows, columns)
+    if key not in seen:
+        y = torch.empty_like(x)
+        rows_kernel[(rows,)](x, bias, y, columns, alpha, BLOCK=64)
+        seen[key] = y
+    return seen[key]

@@ -1,0 +1,20 @@
+# gauntlet: rows | own | timeout correctness timeout | a device loop that never ends
+# on triton-gpu: not run: a hung device is reset
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def rows_kernel(x, bias, y, columns, alpha, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    start = 0
+    while start < columns:
+        at = start + tl.arange(0, BLOCK)
+        mask = at < columns
+        value = tl.load(x + row * columns + at, mask=mask, other=0.0) * alpha
+        tl.store(y + row * columns + at, value + tl.load(bias + at, mask=mask, other=0.0), mask=mask)
+
+
+def entry(x, bias, y, rows, columns, alpha):
+    rows_kernel[(rows,)](x, bias, y, columns, alpha, BLOCK=64)

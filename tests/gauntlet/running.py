@@ -1,0 +1,53 @@
+"""One set of warm workers for every case, and a gate under a policy that does not wait long."""
+
+from __future__ import annotations
+
+import atexit
+from functools import cache
+
+from klineage.executor import LocalExecutor
+from klineage.gate import GateRequest, Policy, Report, Verdict, gate
+
+from .cases import Case, workload
+
+QUICK = Policy(
+    compile_seconds=20.0,
+    run_seconds=8.0,
+    workload_seconds=20.0,
+    total_seconds=40.0,
+    profile_seconds=0.03,
+    most_profile_seconds=0.3,
+)
+
+
+@cache
+def workers() -> LocalExecutor:
+    """Started once in this process, and ended with it."""
+    started = LocalExecutor()
+    atexit.register(started.close)
+    return started
+
+
+def judge(case: Case, policy: Policy = QUICK) -> Report:
+    """Gate the case freshly, against itself where a profile needs a baseline."""
+    kernel = case.kernel()
+    request = GateRequest(kernel, workload(case.workload), case.platform)
+    return gate(request, fresh=True, policy=policy, executor=workers())
+
+
+def decided(report: Report) -> tuple[str, str, str]:
+    """Verdict, stage and reason of the stage that decided; ("pass", "", "") when all passed."""
+    for result in report.stages:
+        if result.verdict not in (Verdict.PASS, Verdict.NOISY, Verdict.SKIPPED):
+            return result.verdict.value, result.stage, result.reason
+    return "pass", "", ""
+
+
+def complaint(case: Case, report: Report) -> str:
+    """What the gate should have said and did not; "" when it was right."""
+    verdict, stage, reason = decided(report)
+    wanted = case.expected
+    if wanted.verdict == "pass":
+        return "" if verdict == "pass" else f"refused: {verdict} {stage} {reason}: {report.why}"
+    right = verdict == wanted.verdict and stage == wanted.stage and reason in wanted.reasons
+    return "" if right else f"wanted {wanted}; got {verdict} {stage} {reason}: {report.why}"
