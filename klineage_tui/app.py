@@ -25,6 +25,7 @@ from klineage_tui.screens.induce import InduceScreen
 from klineage_tui.screens.lineages import LineagesScreen
 from klineage_tui.screens.place import Place
 from klineage_tui.session import Session, load_session
+from klineage_tui.signals import watch
 from klineage_tui.text.sanitize import sanitize, sanitize_lines
 from klineage_tui.themes import DEFAULT, VARIABLES, Themes, load_themes
 from klineage_tui.widgets.diff_view import DiffView
@@ -93,10 +94,16 @@ class KlineageApp(App[int]):
     # -- start ------------------------------------------------------------------------------------
 
     def on_mount(self) -> None:
+        watch(self)
         self._start_theme()
         if self._wanted or self._remembered():
             self.switch_mode(self._remembered_place())
         self.call_after_refresh(self.open_workspace)
+
+    def ended_by(self, signal: str, code: int) -> None:
+        """Leave as quit does, so that the terminal is usable again; every decision is on disk already."""
+        self.last_words = f"klineage: ended by {signal}; everything is saved"
+        self.exit(code, code)
 
     def _start_theme(self) -> None:
         wanted = self.config.theme or self._session.theme or DEFAULT
