@@ -25,7 +25,7 @@ def test_everything_that_can_be_said(tmp_path: Path) -> None:
         'theme = "ansi"\nkeys = "vim"\neditor = "nvim -f"\nlayout = "split"\n[overrides]\naccept = "y"\n'
     )
     config = load_config(path)
-    assert config == Config("ansi", "vim", "nvim -f", "split", {"accept": "y"})
+    assert config == Config("ansi", "vim", "nvim -f", "split", overrides={"accept": "y"})
     assert config.keymap()["accept"] == "y"
     assert config.keymap()["line-down"] == "down,j"
 
