@@ -20,6 +20,7 @@ import numpy as np
 FLOOR = 0.01  # of effects on a CPU, from calibration: see docs/gate.md
 GPU_FLOOR = 0.02
 LEAST = 4  # groups, unless the effect is large
+CERTAIN = 8  # groups, before an effect of less than three floors is called
 LARGE = math.log(1.1)
 _LEAST_SCALE = 0.0005  # scatter that three equal numbers cannot talk away
 _MEDIAN = 1.2533  # the median scatters this much more than the mean
@@ -106,7 +107,8 @@ def _verdict(centre: float, half: float, groups: int, floor: float) -> tuple[str
     if size - half > LARGE and groups > 1:
         return direction, True
     if size > math.log1p(floor) and size > half:
-        return direction, groups >= LEAST and size - half > floor / 2
+        needed = CERTAIN if size < 3 * floor else LEAST
+        return direction, groups >= needed and size - half > floor / 2
     clear = size + half < math.log1p(2 * floor)
     return ("neutral" if clear or half <= 2 * floor else "noisy"), groups >= LEAST and clear
 
