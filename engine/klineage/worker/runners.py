@@ -148,7 +148,7 @@ class TritonRunner:
                 "outputs",
                 f"{self.name}() returned {len(values)} values; the workload has {len(outputs)} outputs",
             )
-        for name, value in zip(outputs, values, strict=True):
+        for name, value in zip(outputs, values):  # noqa: B905 - strict= is of Python 3.10
             target = tensors[name]
             got, wanted = _nature(value), _nature(target)
             if got != wanted:
