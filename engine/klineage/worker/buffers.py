@@ -64,9 +64,9 @@ def encode(array: Any, type_: str) -> np.ndarray[Any, Any]:
     values = np.asarray(array)
     if type_ != "bf16":
         with np.errstate(over="ignore"):
-            return np.ascontiguousarray(values, dtype=STORAGE[type_])
+            return np.asarray(values, dtype=STORAGE[type_], order="C")
     with np.errstate(over="ignore"):
-        single = np.ascontiguousarray(values, dtype=np.float32)
+        single = np.asarray(values, dtype=np.float32, order="C")
     bits = single.view(np.uint32)
     rounded = (bits + np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1))) >> np.uint32(16)
     quiet = np.isnan(single)

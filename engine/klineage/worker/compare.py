@@ -49,28 +49,55 @@ def _float_errors(
 ) -> tuple[np.ndarray[Any, Any], float, float]:
     """Flat mask of wrong elements; the worst scaled error and the relative RMS error of the finite ones."""
     rms, worst, squares = _rms(expected), 0.0, 0.0
-    wrong = np.empty(expected.size, np.bool_)
+    wrong = np.zeros(expected.size, np.bool_)
     for begin in range(0, expected.size, _BLOCK):
         part = slice(begin, begin + _BLOCK)
-        got, wanted = decode(stored[part], type_), expected[part]
-        size = np.abs(wanted)
-        if (size > LARGEST[type_]).any():
-            wanted = np.where(size > LARGEST[type_], np.copysign(np.inf, wanted), wanted)
+        bits, wanted = stored[part], expected[part]
+        error = decode(bits, type_)
         with np.errstate(invalid="ignore", over="ignore"):
-            error, scale = np.abs(got - wanted), size + rms
-            bad = ~(error <= rtol * scale + QUANTUM[type_])
-        if not np.isfinite(wanted).all():
-            same = (np.isnan(wanted) & np.isnan(got)) | (wanted == got)
-            bad = np.where(np.isfinite(wanted), bad, ~same)
-        wrong[part] = bad | is_poison(stored[part], type_, second)
-        comparable = np.isfinite(error) & (scale > 0) & np.isfinite(scale)
-        if comparable.any():
-            finite = error if comparable.all() else error[comparable]
-            above = np.maximum(finite - QUANTUM[type_], 0)
-            worst = max(worst, float((above / scale[comparable]).max()))
-            squares += float(np.dot(above, above))
+            error -= wanted
+            np.abs(error, out=error)
+            scale = np.abs(wanted)
+            largest = scale.max()
+            scale += rms
+            # The common case in few passes; anything odd (NaN included) makes a comparison false.
+            if rms and largest <= LARGEST[type_] and not second:
+                scale = np.divide(error, scale, out=scale)
+                top = float(scale.max())
+                if top <= rtol:
+                    worst, squares = max(worst, top), squares + float(np.dot(error, error))
+                    continue
+        wrong[part], top, more = _examined(bits, wanted, type_, rtol, second, rms)
+        worst, squares = max(worst, top), squares + more
     relative = float(np.sqrt(squares / expected.size)) / rms if rms else 0.0
     return wrong, worst, relative
+
+
+def _examined(
+    stored: np.ndarray[Any, Any],
+    wanted: np.ndarray[Any, Any],
+    type_: str,
+    rtol: float,
+    second: bool,
+    rms: float,
+) -> tuple[np.ndarray[Any, Any], float, float]:
+    """By every rule: mask of wrong elements; worst scaled error and sum of squared errors of the finite ones."""
+    got, size = decode(stored, type_), np.abs(wanted)
+    if (size > LARGEST[type_]).any():
+        wanted = np.where(size > LARGEST[type_], np.copysign(np.inf, wanted), wanted)
+    with np.errstate(invalid="ignore", over="ignore"):
+        error, scale = np.abs(got - wanted), size + rms
+        bad = ~(error <= rtol * scale + QUANTUM[type_])
+    if not np.isfinite(wanted).all():
+        same = (np.isnan(wanted) & np.isnan(got)) | (wanted == got)
+        bad = np.where(np.isfinite(wanted), bad, ~same)
+    bad |= is_poison(stored, type_, second)
+    comparable = np.isfinite(error) & (scale > 0) & np.isfinite(scale)
+    above = np.maximum(error[comparable] - QUANTUM[type_], 0)
+    if not above.size:
+        return bad, 0.0, 0.0
+    with np.errstate(over="ignore"):
+        return bad, float((above / scale[comparable]).max()), float(np.dot(above, above))
 
 
 def _rms(expected: np.ndarray[Any, Any]) -> float:
