@@ -83,14 +83,25 @@ class Parent:
     def greet(self, cancel: threading.Event | None) -> None:
         """Wait for the hello. Raises Died when it does not come."""
         deadline = time.monotonic() + START_SECONDS
-        self._write(self._source, deadline, cancel)
-        message = self._first(deadline, cancel)
+        try:
+            self._write(self._source, deadline, cancel)
+        except Died as gone:
+            message = self._farewell(gone)
+        else:
+            message = self._first(deadline, cancel)
         if "refused" in message:
             raise Died(str(message.get("summary")), str(message["refused"]), complete=True)
         versions = message.get("versions")
         if message.get("hello") != PROTOCOL or not isinstance(versions, dict):
             raise Died(f"said {str(message)[:200]} instead of hello")
         self.hello, self.versions = message, {str(k): str(v) for k, v in versions.items()}
+
+    def _farewell(self, gone: Died) -> dict[str, Any]:
+        """What it said before it ended without taking its source. Raises ``gone`` when that was nothing."""
+        try:
+            return self._first(time.monotonic() + 5, None)
+        except Died:
+            raise gone from None
 
     def _first(self, deadline: float, cancel: threading.Event | None) -> dict[str, Any]:
         """The first message. A login shell may have something to say before it."""

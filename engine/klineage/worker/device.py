@@ -7,18 +7,17 @@ import fcntl
 import os
 import re
 import subprocess
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 from klineage.worker.faults import WorkerError
+from klineage.worker.home import root
 from klineage.worker.process import Channel
 from klineage.worker.watch import Control
 
 _TICK = 0.05
-_ROOT = tempfile.gettempdir()  # before the server moves its own temporary files
 
 
 def identity() -> str:
@@ -37,7 +36,7 @@ def identity() -> str:
 
 
 def lock_path(device: str) -> Path:
-    return Path(_ROOT) / f"klineage-device-{re.sub(r'[^A-Za-z0-9-]', '_', device)}.lock"
+    return root() / f"klineage-device-{re.sub(r'[^A-Za-z0-9-]', '_', device)}.lock"
 
 
 def _open(path: Path) -> int:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import functools
 import os
 import shutil
 import tempfile
@@ -18,21 +19,27 @@ _PREFIX = "klineage-server-"
 _held: list[int] = []  # the lock lives as long as this process
 
 
+@functools.lru_cache(maxsize=1)
+def root() -> Path:
+    """Where temporary files of this machine are, whatever becomes those of this process."""
+    return Path(tempfile.gettempdir())
+
+
 def open_home() -> Path:
     """Make this process's folder, point temporary files at it, and go there.
 
     Raises WorkerError("disk") when there is no room for one.
     """
-    root = Path(tempfile.gettempdir())
-    _sweep(root)
     try:
-        home = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=root))
+        _sweep(root())
+        home = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=root()))
         descriptor = os.open(home / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         (home / "room").write_bytes(bytes(1 << 20))
         (home / "room").unlink()
     except OSError as error:
-        text = f"no place for temporary files in {root}: {error.strerror}; make room there, or set TMPDIR"
+        where = os.environ.get("TMPDIR", "/tmp")
+        text = f"no place for temporary files in {where}: {error.strerror}; make room there, or set TMPDIR"
         raise WorkerError("disk", text) from error
     _held.append(descriptor)
     os.environ["TMPDIR"] = tempfile.tempdir = str(home)
@@ -40,8 +47,8 @@ def open_home() -> Path:
     return home
 
 
-def _sweep(root: Path) -> None:
-    for folder in root.glob(f"{_PREFIX}*"):
+def _sweep(folders: Path) -> None:
+    for folder in folders.glob(f"{_PREFIX}*"):
         with contextlib.suppress(OSError):
             if folder.stat().st_uid == os.getuid() and _orphaned(folder):
                 shutil.rmtree(folder, ignore_errors=True)
