@@ -6,6 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from klineage.executor import Died, Executor, current
+from klineage.platform import Tool
+from klineage.worker import cuda_tools
+from klineage.worker.faults import Unsupported
 
 TRITON_REMEDY = "pip install 'klineage-tui[triton]'"
 
@@ -55,6 +58,7 @@ def capabilities(executor: Executor | None = None) -> list[Capability]:
             else "apt install gcc (or your system's way); C kernels cannot be gated without it",
         )
     ]
+    rows.append(_cuda_compiler(machine.nvcc, workers.here))
     for name in ("torch", "triton"):
         version = machine.packages.get(name)
         rows.append(
@@ -67,13 +71,27 @@ def capabilities(executor: Executor | None = None) -> list[Capability]:
         Capability(
             "GPU",
             gpu is not None,
-            f"{gpu.name}, {gpu.platform}" if gpu else "none: Triton kernels are checked in the interpreter",
+            f"{gpu.name}, {gpu.platform}"
+            if gpu
+            else "none: Triton kernels are checked in the interpreter, CUDA kernels only compiled",
             ""
             if gpu
-            else "an NVIDIA GPU with its driver, to measure Triton kernels; everything else works without",
+            else "an NVIDIA GPU with its driver, to measure Triton kernels and judge CUDA ones; everything else works without",
         )
     )
     return rows + _safety(workers.submit("native", {"op": "layers"}))
+
+
+def _cuda_compiler(nvcc: Tool | None, here: bool) -> Capability:
+    """nvcc, or on this machine NVRTC, which does as well."""
+    if nvcc is not None:
+        return Capability("CUDA compiler", True, f"{nvcc.path} {nvcc.version}")
+    missing = Capability("CUDA compiler", False, "neither nvcc nor NVRTC", cuda_tools.REMEDY)
+    try:
+        found = cuda_tools.compiler() if here else None
+    except Unsupported:
+        return missing
+    return Capability("CUDA compiler", True, f"{found.path} {found.version}") if found else missing
 
 
 def _host(workers: Executor) -> Capability:
