@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from klineage.platform import detect
 
 from .commands import git
 
@@ -121,3 +123,30 @@ def test_decisions_by_hand(tmp_path: Path, klineage_json: Json, klineage: Comman
     assert klineage_json("diff", "add_rmsnorm-c", "0", "1", "-w", tmp_path)["diff"].startswith(
         "--- a/kernel.c"
     )
+
+
+def test_a_cuda_lineage_opens_and_takes_no_step_that_nobody_judged(
+    workspace: Path, tmp_path: Path, klineage_json: Json, klineage: Command
+) -> None:
+    lineage = "add_rmsnorm-cuda"
+    assert lineage in {row["id"] for row in klineage_json("demo", workspace, "--no-app")}
+    assert klineage_json("propose", lineage, "-w", workspace) == []
+    assert (
+        "klineage accept add_rmsnorm-cuda --file YOURS"
+        in klineage("propose", lineage, "-w", workspace).stdout
+    )
+    if detect().gpu is not None:
+        pytest.skip("there is a GPU: benchmarks/gpu/cuda_surface.py judges there")
+    mine = tmp_path / "kernel.cu"
+    expert = Path(__file__).parents[2] / "experts" / "add_rmsnorm" / "cuda" / "kernel.cu"
+    mine.write_bytes(expert.read_bytes().replace(b"VECTORS = 2", b"VECTORS = 1"))
+    for words in (["walk", lineage], ["accept", lineage, "--file", mine], ["seal", lineage]):
+        refused = klineage(*words, "-w", workspace, ok=False)
+        assert refused.returncode == 1
+        assert refused.stderr.startswith("klineage: ")
+        if words[0] != "seal" and shutil.which("nvcc"):
+            assert "compiled and checked statically, not run; gate it on a GPU host" in refused.stderr
+    assert len(klineage_json("log", lineage, "-w", workspace)) == 1
+    shown = klineage("gate", mine, "--workload", "add_rmsnorm", ok=False)
+    assert shown.returncode == 1
+    assert "UNSUPPORTED" in shown.stdout
