@@ -249,17 +249,17 @@ def poison(tensor: Any) -> None:
 
     from klineage.worker import buffers
 
-    size = tensor.element_size()
     names = {torch.float64: "fp64", torch.float32: "fp32", torch.float16: "fp16", torch.bfloat16: "bf16"}
-    if tensor.dtype in names:
-        pattern = buffers.poison(names[tensor.dtype])
-    elif tensor.dtype is torch.bool:
-        tensor.fill_(True)
-        return
-    elif tensor.dtype.is_complex:
-        tensor.fill_(float("nan"))
-        return
-    else:
-        pattern = (b"\x7f" if tensor.dtype.is_floating_point else b"\xa5") * size
-    bits = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}[size]
-    tensor.view(bits).fill_(int.from_bytes(pattern, "little", signed=True))
+    size = tensor.element_size()
+    bits = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+    with torch._C.DisableTorchFunction():  # this is no operation of the kernel's file
+        if tensor.dtype is torch.bool:
+            tensor.fill_(True)
+        elif tensor.dtype.is_complex:
+            tensor.fill_(float("nan"))
+        elif tensor.dtype in names:
+            pattern = buffers.poison(names[tensor.dtype])
+            tensor.view(bits[size]).fill_(int.from_bytes(pattern, "little", signed=True))
+        else:
+            pattern = (b"\x7f" if tensor.dtype.is_floating_point else b"\xa5") * size
+            tensor.view(bits[size]).fill_(int.from_bytes(pattern, "little", signed=True))
