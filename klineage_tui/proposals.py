@@ -31,7 +31,7 @@ class Proposal:
     @property
     def edited(self) -> bool:
         """A person changed its bytes."""
-        return str(self.candidate.proposer) == "person"
+        return self.candidate.by_hand
 
 
 @dataclass(frozen=True)

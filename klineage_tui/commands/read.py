@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from itertools import count
 
 from klineage_tui.commands.common import (
     Run,
@@ -137,19 +138,23 @@ def blame_command(parser: argparse.ArgumentParser) -> Run:
 
 
 def _blame(arguments: argparse.Namespace) -> int:
+    from klineage_tui.presentation.blame import writers as line_writers
+    from klineage_tui.presentation.walk import step_name
+    from klineage_tui.text.highlight import split_lines
+
     with opened_walk(arguments) as walk:
-        lines = [
-            (number, line.step, line.text.decode("utf-8", "replace").rstrip("\r\n"))
-            for number, line in enumerate(walk.workspace.blame(arguments.id), start=1)
-        ]
+        forward = walk.forward() if walk.state().sealed else ()
+        steps = forward or walk.state().steps
+        kernel, writers = line_writers(walk, steps, sealed=bool(forward), stop=lambda: False)
+        lines = list(zip(count(1), writers, split_lines(kernel.text)[0], strict=False))
     if arguments.json:
         print_json(
             [
                 {
                     "line": number,
-                    "commit": step.commit,
-                    "step": step.number,
-                    "action": step.action,
+                    "commit": step.commit if step else None,
+                    "step": step.number if step else None,
+                    "action": step.action if step else None,
                     "text": text,
                 }
                 for number, step, text in lines
@@ -157,7 +162,8 @@ def _blame(arguments: argparse.Namespace) -> int:
         )
         return 0
     for number, step, text in lines:
-        say(f"{step.action or 'naive':<20} K{step.number:<3} {number:>5}  {text}")
+        who = f"{step.action or 'naive':<20} {step_name(step):<4}" if step else f"{'still there':<25}"
+        say(f"{who} {number:>5}  {text}")
     return 0
 
 

@@ -34,9 +34,8 @@ class Loaded:
     trusted: bool
 
 
-def load(walk: Walk, skipped: frozenset[str]) -> Loaded:
-    """Everything that Induce shows, from git and the proposers."""
-    state = walk.state()
+def load(walk: Walk, state: WalkState, skipped: frozenset[str]) -> Loaded:
+    """Everything that Induce shows of a state, from git and the proposers."""
 
     def reason(candidate: Candidate) -> str | None:
         rejection = state.rejection_of(candidate)
@@ -66,7 +65,13 @@ class InduceScreen(InduceGate):
         if self._state is not None and walk.id != self._state.meta.id:
             self._stop_gate()
             self._state = None
-        self.job("load", lambda: load(walk, self._skipped), self._loaded, self._unreadable)
+        self.job("load", walk.state, lambda state: self._read(walk, state), self._unreadable)
+
+    def _read(self, walk: Walk, state: WalkState) -> None:
+        """Show a walk that was just opened before its proposals are looked for."""
+        if self._state is None:
+            self.show_walk(state)
+        self.job("load", lambda: load(walk, state, self._skipped), self._loaded, self._unreadable)
 
     def _unreadable(self, sentence: str) -> None:
         self._deciding = False
@@ -80,7 +85,8 @@ class InduceScreen(InduceGate):
         self._deciding = False
         if self._run is not None and self._run.key[1] != loaded.state.head.kernel:
             self._stop_gate()  # of a state that is no longer here
-        self.show_walk(loaded.state)
+        if not fresh:
+            self.show_walk(loaded.state)
         self.show_queue()
         if fresh and loaded.draft is not None:
             self.offer_draft(loaded.draft)

@@ -24,4 +24,9 @@ class Candidate:
     settings: dict[str, str] = field(default_factory=dict)
     preconditions: tuple[str, ...] = ()
     config: tuple[tuple[str, int], ...] | None = None  # None: the pinned configuration is unchanged
-    proposer: str = "rules"  # "rules:<rule name>", "person", "model:<id>"
+    proposer: str = "rules"  # "rules:<rule name>", "person", "person, from rules:<rule name>", "model:<id>"
+
+    @property
+    def by_hand(self) -> bool:
+        """Whether a person wrote these bytes, from scratch or over a proposal."""
+        return self.proposer.startswith("person")

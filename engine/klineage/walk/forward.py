@@ -102,10 +102,11 @@ def _how(sealing: _Sealing, step: Step, before: Kernel, after: Kernel) -> str:
     """``derived`` when the rule's own forward edit reproduces ``after``, else ``replayed``."""
     from klineage.proposer import rules
 
-    if not step.proposer.startswith("rules"):
+    rule = _rule(step)
+    if rule is None:
         return "replayed"
     try:
-        source = rules.derive(step.proposer, before, step.locus, dict(step.settings))
+        source = rules.derive(rule, before, step.locus, dict(step.settings))
     except rules.NotApplicable:
         return "replayed"
     derived = replace(after, source=source)
@@ -122,4 +123,11 @@ def _title(step: Step) -> str:
     """The imperative of the forward step: the rule's own, else that of a person's step turned round."""
     from klineage.proposer import rules
 
-    return rules.forward_title(step.proposer) or f"Bring back: {step.subject}"
+    rule = _rule(step)
+    return (rule and rules.forward_title(rule)) or f"Undo: {step.subject}"
+
+
+def _rule(step: Step) -> str | None:
+    """The rule behind a step, also where a person went over its proposal; None where there is none."""
+    _, found, name = step.proposer.rpartition("rules:")
+    return f"rules:{name}" if found else None

@@ -149,7 +149,8 @@ class Walk:
         after = set(rules.features(replace(head, source=source)))
         removed = tuple(f for f in rules.features(head) if f not in after)
         if base is not None:
-            return replace(base, source=source, removes=removed, proposer="person", title=title or base.title)
+            origin = base.proposer if base.by_hand else f"person, from {base.proposer}"
+            return replace(base, source=source, removes=removed, proposer=origin, title=title or base.title)
         names = ", ".join(sorted({f.name for f in removed}))
         return Candidate(
             action="+".join(sorted({f.name for f in removed})) or "edit",
@@ -218,7 +219,7 @@ class Walk:
                 raise KlineageError(
                     f"this gate result {kind}, which is no evidence; gate the kernel again, then accept"
                 )
-            by_hand = edited or candidate.proposer == "person"
+            by_hand = edited or candidate.by_hand
             return self.workspace.accept(
                 self.id,
                 records.of_candidate(candidate, kernel, state.meta, report, why=why, edited=by_hand),
