@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import json
+import os
 import platform
 import sys
 from collections.abc import Sequence
@@ -26,6 +27,8 @@ def main(argv: Sequence[str] | None = None, source: str = "") -> None:
         text = f"numpy is not installed for {sys.executable} (Python {platform.python_version()})"
         print(json.dumps({"refused": "no_numpy", "summary": text}))
         return
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+        os.environ.setdefault(name, "1")  # read once, when numpy is imported, which the server does
     from klineage.worker.server import run_once, serve
 
     if arguments.once is None:

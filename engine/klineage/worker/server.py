@@ -162,8 +162,6 @@ def _reserved(context: Context) -> contextlib.AbstractContextManager[None]:
 def _prepare(kind: str) -> dict[str, str]:
     if kind == "interpreter":
         os.environ["TRITON_INTERPRET"] = "1"
-    os.environ.setdefault("OMP_NUM_THREADS", "1")
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     limits.adopt_orphans()
     limits.prepare()
     versions = _preload(kind)
