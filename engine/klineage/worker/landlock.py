@@ -103,7 +103,7 @@ def prepare() -> None:
 
 def _written(processes: bool) -> Iterator[str]:
     """Where Triton keeps what it compiled, for children that compile."""
-    if processes:
+    if processes and "triton" in sys.modules:
         home = Path(os.environ.get("TRITON_HOME") or Path.home()) / ".triton"
         cache = Path(os.environ.get("TRITON_CACHE_DIR") or home)
         with contextlib.suppress(OSError):
