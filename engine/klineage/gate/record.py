@@ -19,5 +19,5 @@ def report_from_json(text: str | bytes) -> Report:
 
     try:
         return msgspec.json.decode(text, type=Report)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise KlineageError(f"not a gate report of this version: {error}") from error

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+import traceback
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -114,12 +115,23 @@ def _run(session: Session, stages: dict[str, Stage]) -> list[StageResult]:
             result = StageResult(name, Verdict.SKIPPED, "cancelled", "cancelled")
         except Died as died:
             result = StageResult(name, Verdict.ERROR, died.reason, str(died), log=died.words)
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
+            if error is session.raised:
+                raise
+            result = _unreadable(name, error)
         result = replace(result, seconds=round(time.monotonic() - begin, 4))
         results.append(result)
         _done(session.on_event, result)
         if result.verdict is not Verdict.PASS and not cuda.unjudged(result):
             stopped = "cancelled" if result.reason == "cancelled" else f"{name} did not pass"
     return results
+
+
+def _unreadable(stage: str, error: Exception) -> StageResult:
+    """A worker's answer, which a kernel or another machine may have had a hand in, lacks what the stage reads."""
+    text = f"what the worker answered cannot be read ({type(error).__name__}: {error}); gate again, and report it if it stays"
+    log = "".join(traceback.format_exception(error))
+    return StageResult(stage, Verdict.ERROR, "answer", text, log=log)
 
 
 def _done(on_event: OnEvent | None, result: StageResult) -> None:

@@ -30,6 +30,7 @@ class Session:
     kernel: dict[str, Any] = field(default_factory=dict)  # the kernel as workers get it
     counts: dict[str, int] = field(default_factory=dict)  # what is known of the kernel's work
     asked: Machine | Died | None = None  # what the executor's machine is, once asked
+    raised: Exception | None = None  # by the caller's own callback
     oracle: Oracle | None = None  # once correctness has begun
     evidence: dict[str, str] = field(default_factory=dict)
 
@@ -52,7 +53,11 @@ class Session:
 
     def say(self, stage: str, detail: str = "") -> None:
         if self.on_event:
-            self.on_event(GateEvent(stage, "running", detail))
+            try:
+                self.on_event(GateEvent(stage, "running", detail))
+            except Exception as error:
+                self.raised = error
+                raise
 
     def job(self, stage: str, kind: str, seconds: float, **job: Any) -> dict[str, Any]:
         """Run a job and return its answer; progress details are passed on as the stage's."""
