@@ -61,7 +61,7 @@ def _run(job: dict[str, Any], place: str, workers: LocalExecutor, program: str) 
     }
     try:
         request = _request(job)
-    except (KlineageError, KeyError, ValueError, TypeError) as error:
+    except (KlineageError, LookupError, ValueError, TypeError, AttributeError) as error:
         print(json.dumps({**head, "refused": str(error)}), flush=True)
         _say(f"    not gated: {error}")
         return False

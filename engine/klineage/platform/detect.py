@@ -65,7 +65,7 @@ def machine_from(data: Any) -> Machine:
         gpus = tuple(Gpu(**gpu) for gpu in fields["gpus"])
         tools = {name: Tool(**fields[name]) if fields[name] else None for name in ("gcc", "clang", "nvcc")}
         return Machine(**{**fields, **tools, "gpus": gpus, "gpu": gpus[0] if gpus else None})
-    except (TypeError, KeyError) as error:
+    except (TypeError, KeyError, ValueError, AttributeError) as error:
         raise ValueError(f"not a description of a machine: {error}") from error
 
 
