@@ -91,6 +91,12 @@ def _flood(child: Child) -> Result:
     )
 
 
+def loud_workload(request: Result, log: str) -> Result:
+    """The verdict on a workload that floods its output."""
+    text = f"{request['workload']['path']}: printed more than 1 MB; a workload prints nothing"
+    return verdict("error", "workload", text, log=log[:4096])
+
+
 def _threads(doing: str) -> Result:
     return verdict("fail", "threads_left", f"left threads running after it returned, {doing}")
 
@@ -240,7 +246,9 @@ class Correctness:
             candidate.send(go=state.judged + check.REGIONS - 1)
         elif "fault" in message:
             return dict(message["fault"])
-        elif "exit" in message or "flood" in message:
+        elif "flood" in message:
+            return loud_workload(self.request, _log(judge))
+        elif "exit" in message:
             return verdict(
                 "error",
                 "judge",

@@ -6,10 +6,13 @@ function in its sentence, never a fault of the kernel.
 
 from __future__ import annotations
 
+import contextlib
 import inspect
+import signal
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -19,6 +22,8 @@ from klineage.worker.buffers import FLOATS, ITEMSIZE, RECIPES, RELATIVE_TOLERANC
 from klineage.worker.faults import WorkerError
 
 Tensors = dict[str, tuple[str, tuple[int, ...]]]
+LOAD_SECONDS = 20.0  # far more than any import; what the functions may take is the policy's business
+_RAISED = (Exception, SystemExit, KeyboardInterrupt)  # a child is in a session of its own: nobody interrupts it
 
 
 @dataclass(frozen=True)
@@ -47,7 +52,7 @@ class Problem:
             raise self._error(
                 f"{name}()", "needs more memory than a gate allows; use smaller sizes"
             ) from None
-        except Exception as error:
+        except _RAISED as error:
             lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename == self.path]
             where = f" (line {lines[-1]})" if lines else ""
             raise self._error(f"{name}()", f"raised {type(error).__name__}: {error}{where}") from error
@@ -282,6 +287,22 @@ def _torch() -> Any:
     return torch
 
 
+@contextlib.contextmanager
+def _within(seconds: float, what: str) -> Iterator[None]:
+    """Raise WorkerError in a block of Python code that does not end. Only for the main thread of a child."""
+
+    def late(number: int, frame: FrameType | None) -> None:
+        raise WorkerError("workload_timeout", f"{what} did not finish within {seconds:g} s")
+
+    before = signal.signal(signal.SIGALRM, late)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
 def load(source: bytes, path: str, element: str) -> Problem:
     """Execute a workload file. Raises WorkerError naming ``path`` and what is wrong with it."""
     if element not in ITEMSIZE:
@@ -290,8 +311,11 @@ def load(source: bytes, path: str, element: str) -> Problem:
         )
     namespace: dict[str, Any] = {"__name__": "workload", "__file__": path}
     try:
-        exec(compile(source, path, "exec"), namespace)
-    except Exception as error:
+        with _within(LOAD_SECONDS, f"{path}: importing it"):
+            exec(compile(source, path, "exec"), namespace)
+    except WorkerError:
+        raise
+    except _RAISED as error:
         raise WorkerError(
             "workload", f"{path}: importing it raised {type(error).__name__}: {error}"
         ) from error

@@ -20,7 +20,7 @@ def translated(path: str, reason: str) -> Iterator[None]:
         yield
     except KernelFault:
         raise
-    except (KeyboardInterrupt, GeneratorExit):
+    except GeneratorExit:
         raise
     except BaseException as error:
         chain = list(_causes(error))

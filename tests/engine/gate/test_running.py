@@ -16,6 +16,8 @@ from klineage.executor import Cancelled, LocalExecutor
 from klineage.gate import GateEvent, GateRequest, Policy, Report, Verdict, capabilities, gate
 from klineage.gate import cache as gate_cache
 from klineage.kernel import Kernel
+from klineage.worker import problem
+from klineage.worker.faults import WorkerError
 from klineage.workload import Workload
 
 Gate = Callable[..., Report]
@@ -322,3 +324,32 @@ def test_a_worker_that_dies_while_it_starts_shows_its_last_words(
     assert result is not None
     assert (result.verdict, result.reason) == (Verdict.ERROR, "worker")
     assert "numpy is broken here" in result.log
+
+
+@pytest.mark.parametrize(
+    ("ending", "said"),
+    [
+        ("while True: pass", "importing it did not finish within"),
+        ("raise SystemExit(0)", "importing it raised SystemExit"),
+        ("raise KeyboardInterrupt", "importing it raised KeyboardInterrupt"),
+    ],
+    ids=["loops", "exits", "interrupts"],
+)
+def test_a_workload_that_does_not_load(ending: str, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(problem, "LOAD_SECONDS", 0.2)
+    with pytest.raises(WorkerError, match=said) as fault:
+        problem.load(f"{ending}\n".encode(), "mine/workload.py", "fp32")
+    assert str(fault.value).startswith("mine/workload.py: ")
+
+
+def test_a_workload_that_floods_is_named(
+    rows: Workload, judge: Gate, changed: Callable[[str, str], Workload], c: MakeC
+) -> None:
+    flooding = rows.source.decode()
+    name = flooding.index("def reference(")
+    end = flooding.index(":\n", name) + 2
+    loud = changed(flooding[name:end], flooding[name:end] + '    print("x" * (1 << 22))\n')
+    stage = judge(c(), loud).stage("correctness")
+    assert stage is not None
+    assert (stage.verdict, stage.reason) == (Verdict.ERROR, "workload")
+    assert "mine/workload.py: printed more than 1 MB" in stage.summary
