@@ -19,9 +19,12 @@ class Ceiling:
 _DEVICES = {"NVIDIA H200": Ceiling(4276e9, {"bf16": 680e12, "fp16": 680e12})}
 
 
-def floor_ms(device: str, element: str, cost: dict[str, float]) -> float | None:
-    """The least milliseconds of a run with this cost, or None where no ceiling is known."""
-    ceiling = _DEVICES.get(device)
+def floor_ms(device: str, element: str, cost: dict[str, float], peak: float = 0.0) -> float | None:
+    """The least milliseconds of a run with this cost, or None where no ceiling is known.
+
+    ``peak``: bytes a second at the memory's clock, for a device whose ceilings nobody has measured.
+    """
+    ceiling = _DEVICES.get(device) or (Ceiling(peak, {}) if peak else None)
     if ceiling is None:
         return None
     seconds = cost["bytes"] / ceiling.bandwidth

@@ -8,10 +8,9 @@ from typing import Any
 from klineage.errors import KlineageError
 from klineage.gate import correctness
 from klineage.gate.cache import folder
-from klineage.gate.ceiling import floor_ms
 from klineage.gate.counts import RESOURCES, amount, compare
+from klineage.gate.device import timed_on_gpu
 from klineage.gate.interpreted import compile_dims, measures
-from klineage.gate.native import timed
 from klineage.gate.request import fresh_seeds, kernel_job, workload_job
 from klineage.gate.session import Session, failed
 from klineage.gate.verdict import Counts, StageResult, Trust, Verdict
@@ -187,15 +186,10 @@ def _time(session: Session, baseline: dict[str, Any] | None) -> StageResult:
         kernel=session.kernel,
         baseline=baseline,
         plan={"rounds": policy.gpu_rounds},
+        floor=policy.gpu_floor,
         buffer_sets=policy.gpu_buffer_sets,
         dims=request.workload.sizes[size],
         seed=fresh_seeds(policy)[0],
         workload=workload_job(request.workload, "cuda"),
     )
-    element = request.workload.element["cuda"]
-    floor = (
-        floor_ms(session.machine.gpu.name if session.machine.gpu else "", element, answer["cost"])
-        if "cost" in answer
-        else None
-    )
-    return timed(answer, size, floor)
+    return timed_on_gpu(session, answer, size)

@@ -8,10 +8,9 @@ from typing import Any
 from klineage.errors import KlineageError
 from klineage.gate import cache, correctness
 from klineage.gate.capability import TRITON_REMEDY
-from klineage.gate.ceiling import floor_ms
 from klineage.gate.counts import RESOURCES, amount, compare, compiled_counts, total_bytes
-from klineage.gate.native import timed
-from klineage.gate.request import COUNT_SEED, fresh_seeds, kernel_job, workload_job
+from klineage.gate.device import timed_on_gpu
+from klineage.gate.request import COUNT_SEED, checked_sizes, fresh_seeds, kernel_job, workload_job
 from klineage.gate.session import Session, failed
 from klineage.gate.verdict import Counts, StageResult, Trust, Verdict
 from klineage.kernel import Kernel
@@ -29,8 +28,14 @@ def _missing(session: Session, kind: str, stage: str) -> StageResult | None:
     versions = session.executor.versions(kind, session.cancel)
     for name in ("torch", "triton"):
         if versions and name not in versions:
-            where = "installed" if session.executor.here else f"installed for Python on {session.executor.place}"
-            way = TRITON_REMEDY if session.executor.here else "install it there, or name a Python with --host-python"
+            where = (
+                "installed" if session.executor.here else f"installed for Python on {session.executor.place}"
+            )
+            way = (
+                TRITON_REMEDY
+                if session.executor.here
+                else "install it there, or name a Python with --host-python"
+            )
             text = f"Triton kernels need torch and triton, and {name} is not {where}: {way}"
             return StageResult(stage, Verdict.UNSUPPORTED, f"no_{name}", text)
     if not _known(versions.get("triton", "")):
@@ -66,7 +71,7 @@ def compile_kernel(session: Session) -> StageResult:
     missing = _missing(session, "compiler", "compile")
     if missing:
         return missing
-    answer = _compile(session, session.request.kernel)
+    answer = _compile(session, session.request.kernel, _specialised(session) if kind == "gpu" else [])
     if answer["verdict"] != "pass":
         return failed("compile", answer)
     broken = _exceeded(answer["kernels"], session.request.platform)
@@ -79,7 +84,22 @@ def compile_kernel(session: Session) -> StageResult:
     )
 
 
-def _compile(session: Session, kernel: Kernel) -> dict[str, Any]:
+def _specialised(session: Session) -> list[dict[str, int]]:
+    """Checked dimensions for which Triton makes other code than for the largest: by divisibility, and by ones."""
+    seen = {_character(compile_dims(session))}
+    found = []
+    for _, dims in checked_sizes(session.request.workload, ("small", "ragged", "bench")):
+        if _character(dims) not in seen:
+            seen.add(_character(dims))
+            found.append(dims)
+    return found
+
+
+def _character(dims: dict[str, int]) -> tuple[tuple[bool, bool], ...]:
+    return tuple((extent % 16 == 0, extent == 1) for extent in dims.values())
+
+
+def _compile(session: Session, kernel: Kernel, also: list[dict[str, int]] | None = None) -> dict[str, Any]:
     request = session.request
     return session.job(
         "compile",
@@ -88,6 +108,7 @@ def _compile(session: Session, kernel: Kernel) -> dict[str, Any]:
         op="compile_triton",
         kernel=kernel_job(kernel),
         dims=compile_dims(session),
+        also=also or [],
         target=request.platform,
         workload=workload_job(request.workload, "triton"),
     )
@@ -166,17 +187,13 @@ def _time(session: Session) -> StageResult:
         kernel=session.kernel,
         baseline=kernel_job(request.baseline) if request.baseline else None,
         plan={"rounds": policy.gpu_rounds},
+        floor=policy.gpu_floor,
         buffer_sets=policy.gpu_buffer_sets,
         dims=request.workload.sizes[size],
         seed=fresh_seeds(policy)[0],
         workload=workload_job(request.workload, "triton"),
     )
-    floor = (
-        floor_ms(session.machine.gpu.name if session.machine.gpu else "", request.workload.element["triton"], answer["cost"])
-        if "cost" in answer
-        else None
-    )
-    return timed(answer, size, floor)
+    return timed_on_gpu(session, answer, size)
 
 
 def _baseline_counts(session: Session, baseline: Kernel) -> dict[str, int] | StageResult:

@@ -6,7 +6,7 @@ import dataclasses
 from pathlib import Path
 from typing import Any
 
-from klineage.worker import buffers, c_build, cuda_build, cuda_plan, cuda_tools, limits
+from klineage.worker import buffers, c_build, cuda_build, cuda_plan, cuda_tools, limits, on_device
 from klineage.worker.check import confinement, prepare_torch
 from klineage.worker.cuda_runner import CudaRunner, packed
 from klineage.worker.faults import KernelFault
@@ -67,12 +67,12 @@ def time_cuda(request: dict[str, Any], context: Context) -> Result:
     def body(channel: Channel) -> None:
         import torch
 
-        from klineage.worker import triton_gpu
+        from klineage.worker import gpu_timing, gpu_verify, triton_gpu
         from klineage.worker.triton_errors import translated
 
         problem, dims = problem_of(request), request["dims"]
         prepare_torch("gpu")
-        slots, memories = _buffers(request, problem)
+        slots, memories, inputs = _buffers(request, problem)
         cost = problem.cost(dims)
         held = limits.apply(confinement(request, "gpu"))
         candidate = CudaRunner(request["kernel"], problem)
@@ -80,26 +80,28 @@ def time_cuda(request: dict[str, Any], context: Context) -> Result:
         calls = [(candidate.call(m, slots, dims), baseline.call(m, slots, dims)) for m in memories]
         paired = baseline is not candidate
         with translated(request["kernel"]["filename"], "crashed"):
-            raw = triton_gpu.measure_calls(calls, request["plan"]["rounds"], paired=paired)
+            check = gpu_verify.TimedOutputs(problem, dims, inputs, memories, slots)
+            raw = gpu_timing.measure_calls(calls, request["plan"]["rounds"], paired=paired, check=check)
             torch.cuda.synchronize()
         if not paired:
-            raw = {"alone": raw["candidate_ms"], "timer": raw["timer"]}
-        channel.send(result={**raw, "cost": cost, "layers": held})
+            raw["alone"] = raw["candidate_ms"]
+        channel.send(result={**raw, "cost": cost, "device": triton_gpu.device(), "layers": held})
 
+    from klineage.worker import effect
     from klineage.worker.native_jobs import settle
 
     answer = single(context, body, request["limits"]["total_seconds"], "while it was timed")
-    return answer if "verdict" in answer else settle(answer)
+    return answer if "verdict" in answer else settle(answer, request.get("floor", effect.GPU_FLOOR))
 
 
-def _buffers(request: dict[str, Any], problem: Any) -> tuple[tuple[buffers.Slot, ...], list[Any]]:
-    """Several sets of buffers on the device, with the same values."""
+def _buffers(
+    request: dict[str, Any], problem: Any
+) -> tuple[tuple[buffers.Slot, ...], list[Any], dict[str, Any]]:
+    """Several sets of buffers on the device, with the same values, and those."""
     import torch
 
-    from klineage.worker import on_device
-
-    dims = request["dims"]
-    slots, total = buffers.layout(problem.tensors(dims))
+    slots, total = buffers.layout(problem.tensors(request["dims"]))
     first = torch.empty(total, dtype=torch.uint8, device="cuda")
-    on_device.fill(first, slots, problem.inputs(request["seed"], dims, "normal", "cuda"))
-    return slots, [first, *(first.clone() for _ in range(request["buffer_sets"] - 1))]
+    inputs = problem.inputs(request["seed"], request["dims"], "normal", "cuda")
+    on_device.fill(first, slots, inputs)
+    return slots, [first, *(first.clone() for _ in range(request["buffer_sets"] - 1))], inputs

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from typing import Any
 
 import numpy as np
 
-from klineage.worker import buffers, limits, on_device
+from klineage.worker import buffers, effect, limits, on_device
 from klineage.worker.check import confinement, prepare_torch
 from klineage.worker.faults import WorkerError
 from klineage.worker.jobs import Context, Result, single
@@ -18,27 +19,35 @@ from klineage.worker.runners import load_entry, problem_of, runner, view
 
 
 def compile_triton(request: dict[str, Any], context: Context) -> Result:
-    """Compile at the given dimensions for ``target``; the result lists one record a launched kernel."""
+    """Compile at the given dimensions for ``target``; the result lists one record a launched kernel.
 
-    def body(channel: Channel) -> None:
-        import torch
+    ``also``: further dimensions, compiled beside it for Triton's cache only, where a GPU will want them.
+    """
+    body, *beside = (
+        functools.partial(_compile, request, dims) for dims in (request["dims"], *request.get("also", ()))
+    )
+    # What goes wrong beside it goes wrong again where it matters, and is told there.
+    return single(context, body, request["limits"]["compile_seconds"], "to compile", tuple(beside))
 
-        from klineage.worker import triton_compile
 
-        prepare_torch("compiler")
-        problem, dims = problem_of(request), request["dims"]
-        tensors = problem.tensors(dims)
-        held = limits.apply(confinement(request, "compiler"))
-        entry = load_entry(request["kernel"], "compiler")
-        # Memory is reserved, never touched: host code may look at shapes and addresses only.
-        slots = {n: buffers.Slot(n, t, s, 0, _bytes(t, s)) for n, (t, s) in tensors.items()}
-        empty = {n: view(torch.empty(slot.size, dtype=torch.uint8), slot) for n, slot in slots.items()}
-        kernels = triton_compile.compile_entry(entry, {**dims, **problem.scalars, **empty}, request["target"])
-        channel.send(
-            result={"verdict": "pass", "reason": "ok", "summary": "", "kernels": kernels, "layers": held}
-        )
+def _compile(request: dict[str, Any], dims: dict[str, int], channel: Channel) -> None:
+    """Body of a child that compiles at ``dims``."""
+    import torch
 
-    return single(context, body, request["limits"]["compile_seconds"], "to compile")
+    from klineage.worker import triton_compile
+
+    prepare_torch("compiler")
+    problem = problem_of(request)
+    tensors = problem.tensors(dims)
+    held = limits.apply(confinement(request, "compiler"))
+    entry = load_entry(request["kernel"], "compiler")
+    # Memory is reserved, never touched: host code may look at shapes and addresses only.
+    slots = {n: buffers.Slot(n, t, s, 0, _bytes(t, s)) for n, (t, s) in tensors.items()}
+    empty = {n: view(torch.empty(slot.size, dtype=torch.uint8), slot) for n, slot in slots.items()}
+    kernels = triton_compile.compile_entry(entry, {**dims, **problem.scalars, **empty}, request["target"])
+    channel.send(
+        result={"verdict": "pass", "reason": "ok", "summary": "", "kernels": kernels, "layers": held}
+    )
 
 
 def _bytes(type_: str, shape: tuple[int, ...]) -> int:
@@ -74,27 +83,29 @@ def time_triton(request: dict[str, Any], context: Context) -> Result:
     def body(channel: Channel) -> None:
         import torch
 
-        from klineage.worker import triton_gpu
+        from klineage.worker import gpu_verify, triton_gpu
 
         problem, dims = problem_of(request), request["dims"]
         prepare_torch("gpu")
         slots, total = buffers.layout(problem.tensors(dims))
         cost = problem.cost(dims)
         first = torch.empty(total, dtype=torch.uint8, device="cuda")
-        on_device.fill(first, slots, problem.inputs(request["seed"], dims, "normal", "cuda"))
-        sets = []
-        for copy in [first, *(first.clone() for _ in range(request["buffer_sets"] - 1))]:
+        inputs = problem.inputs(request["seed"], dims, "normal", "cuda")
+        on_device.fill(first, slots, inputs)
+        sets, memories = [], [first, *(first.clone() for _ in range(request["buffer_sets"] - 1))]
+        for copy in memories:
             sets.append({**dims, **problem.scalars, **{slot.name: view(copy, slot) for slot in slots}})
         held = limits.apply(confinement(request, "gpu"))
         entry = load_entry(request["kernel"], "gpu")
         baseline = load_entry(request["baseline"], "gpu") if request.get("baseline") else None
-        raw = triton_gpu.measure(entry, baseline, sets, request["plan"]["rounds"])
+        check = gpu_verify.TimedOutputs(problem, dims, inputs, memories, slots)
+        raw = triton_gpu.measure(entry, baseline, sets, request["plan"]["rounds"], check)
         if baseline is None:
-            raw = {"alone": raw["candidate_ms"], "timer": raw["timer"]}
-        channel.send(result={**raw, "cost": cost, "layers": held})
+            raw["alone"] = raw["candidate_ms"]
+        channel.send(result={**raw, "cost": cost, "device": triton_gpu.device(), "layers": held})
 
     answer = single(context, body, request["limits"]["total_seconds"], "while it was timed")
-    return answer if "verdict" in answer else settle(answer)
+    return answer if "verdict" in answer else settle(answer, request.get("floor", effect.GPU_FLOOR))
 
 
 def device(request: dict[str, Any], context: Context) -> Result:

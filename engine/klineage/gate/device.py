@@ -1,0 +1,40 @@
+"""A profile from times that were taken on a GPU: its floor, its clocks, and what the timer could not see."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from klineage.gate.ceiling import floor_ms
+from klineage.gate.native import timed
+from klineage.gate.session import Session
+from klineage.gate.verdict import StageResult
+from klineage.worker.gpu_state import changed
+
+
+def timed_on_gpu(session: Session, answer: dict[str, Any], size: str) -> StageResult:
+    """The profile stage from the answer of a timing job; the environment gets the device and its clocks."""
+    request = session.request
+    found = answer.get("device") or {}
+    gpu = session.machine.gpu
+    name = gpu.name if gpu else str(found.get("name", ""))
+    floor = None
+    if answer.get("cost"):
+        peak = float(found.get("bytes_per_second", 0.0))
+        floor = floor_ms(name, request.workload.element[request.kernel.surface], answer["cost"], peak)
+    clocks = answer.get("clocks") or {}
+    session.environment.update(_told(found, clocks))
+    result = timed(answer, size, floor)
+    notes = [str(answer.get("timer_note") or ""), changed(clocks)]
+    text = "; ".join([result.summary, *(note for note in notes if note)])
+    numbers = {k: float(v) for k, v in clocks.items() if isinstance(v, (int, float))}
+    return replace(result, summary=text, numbers={**result.numbers, **numbers})
+
+
+def _told(device: dict[str, Any], clocks: dict[str, Any]) -> dict[str, str]:
+    told = {"cuda": str(device["cuda"])} if device.get("cuda") else {}
+    if clocks.get("sm_mhz"):
+        told["gpu clocks"] = f"{clocks['sm_mhz']} MHz, memory {clocks.get('memory_mhz', 0)} MHz"
+    if clocks.get("milliwatts"):
+        told["gpu state"] = f"{clocks['milliwatts'] / 1000:.0f} W, {clocks.get('celsius', 0)} °C"
+    return told
