@@ -115,7 +115,7 @@ def load_counts(name: str) -> dict[str, int] | None:
     data = _read("counts", name)
     try:
         found = json.loads(data) if data is not None else None
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     if not isinstance(found, dict) or not all(isinstance(v, int) for v in found.values()):
         return None
@@ -137,7 +137,7 @@ def load_error(name: str) -> float | None:
     data = _read("errors", name)
     try:
         found = json.loads(data) if data is not None else None
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return found if isinstance(found, float) else None
 
@@ -151,7 +151,7 @@ def load_oracle(name: str) -> dict[str, object] | None:
     data = _read("oracles", name)
     try:
         found = json.loads(data) if data is not None else None
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return found if isinstance(found, dict) else None
 

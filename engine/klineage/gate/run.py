@@ -130,7 +130,7 @@ def _run(session: Session, stages: dict[str, Stage]) -> list[StageResult]:
 def _unreadable(stage: str, error: Exception) -> StageResult:
     """A worker's answer, which a kernel or another machine may have had a hand in, lacks what the stage reads."""
     text = f"what the worker answered cannot be read ({type(error).__name__}: {error}); gate again, and report it if it stays"
-    log = "".join(traceback.format_exception(error))
+    log = "".join(traceback.format_exception(type(error), error, error.__traceback__))
     return StageResult(stage, Verdict.ERROR, "answer", text, log=log)
 
 
