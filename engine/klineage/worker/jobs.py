@@ -53,14 +53,25 @@ def death(child: Child, doing: str) -> Result:
     return verdict("fail", "crashed", f"ended by {how} {doing}", log=log, signal=how)
 
 
-def single(context: Context, body: Callable[[Channel], None], seconds: float, doing: str) -> Result:
-    """Run one child to its end. Its last ``result`` message is the result; faults and deaths are typed."""
+Body = Callable[[Channel], None]
+
+
+def single(context: Context, body: Body, seconds: float, doing: str, beside: tuple[Body, ...] = ()) -> Result:
+    """Run one child to its end. Its last ``result`` message is the result; faults and deaths are typed.
+
+    beside: bodies of helpers that run at the same time and are waited for; what becomes of them is no matter.
+    """
     child = spawn(context.kind, body)
+    helpers = [spawn(context.kind, helper) for helper in beside]
     deadline = [time.monotonic() + seconds]
     answer: Result | None = None
     try:
-        for _, message in watch([child], deadline, context.control, context.job):
+        for source, message in watch([child, *helpers], deadline, context.control, context.job):
+            if source in helpers:
+                continue
             if "timeout" in message:
+                if answer is not None:
+                    return answer
                 return verdict(
                     "timeout", "timeout", f"took longer than {seconds:g} s {doing}", log=_log(child)
                 )
@@ -72,12 +83,14 @@ def single(context: Context, body: Callable[[Channel], None], seconds: float, do
                 context.progress(message["progress"])
             if "result" in message:
                 answer = message["result"]
-            if "finished" in message and answer is not None:
+            if "finished" in message and answer is not None and not helpers:
                 return answer
-            if "exit" in message:
+            if "exit" in message and answer is None:
                 return death(child, doing)
     finally:
-        end([child])
+        end([child, *helpers])
+    if answer is not None:
+        return answer
     raise AssertionError("a child ended without a word")
 
 
