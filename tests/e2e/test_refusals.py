@@ -44,8 +44,9 @@ def refusal(klineage: Command, *words: object, cwd: Path | None = None) -> str:
         (b"x" * (5 * 1024 * 1024), "bytes"),
         (b"void gemm(const float *x { \n", "kernel.c:1"),
         (b"int nothing_here;\n", "no function"),
+        (GOOD_C.decode().encode("utf-16"), "UTF-16; save it as UTF-8"),
     ],
-    ids=["empty", "blank", "binary", "huge", "broken", "no-function"],
+    ids=["empty", "blank", "binary", "huge", "broken", "no-function", "utf-16"],
 )
 def test_kernels_that_cannot_be_opened(content: bytes, said: str, tmp_path: Path, klineage: Command) -> None:
     kernel = tmp_path / "kernel.c"

@@ -132,3 +132,9 @@ def test_half_a_repository_is_cleared_away(
     assert "disk is full" in refusal(klineage, *words)
     monkeypatch.setenv("PATH", path)
     klineage(*words)
+
+
+def test_a_compiler_that_is_none(workspace: Path, klineage: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CC", "true")
+    message = refusal(klineage, "walk", "gemm-c", "-w", workspace)
+    assert "true cannot compile a ten-line file" in message

@@ -68,7 +68,7 @@ def _parse(source: bytes) -> ast.Module | Problem:
         source.decode(encoding)
     except UnicodeDecodeError as error:
         line = source.count(b"\n", 0, error.start) + 1
-        return Problem("encoding", f"line {line} is not {error.encoding}: save the file as UTF-8", line)
+        return Problem("encoding", f"not {error.encoding}: save the file as UTF-8", line)
     except (SyntaxError, LookupError) as error:
         return Problem("encoding", f"the file's encoding cannot be read ({error}): save it as UTF-8", 1)
     try:
@@ -76,7 +76,7 @@ def _parse(source: bytes) -> ast.Module | Problem:
             warnings.simplefilter("ignore")
             return ast.parse(source)
     except SyntaxError as error:
-        return Problem("syntax", f"line {error.lineno or 0}: {error.msg}", error.lineno or 0)
+        return Problem("syntax", f"not valid Python: {error.msg}", error.lineno or 0)
     except (ValueError, RecursionError, MemoryError) as error:
         return Problem("syntax", f"not Python source: {error or type(error).__name__}")
 

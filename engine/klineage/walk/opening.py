@@ -130,7 +130,9 @@ def _refuse_broken(kernel: Kernel, workload: Workload, path: Path) -> None:
         first = problems[0]
         where = f"{path}:{first.line}" if first.line else str(path)
         more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
-        raise KlineageError(f"{where}: {first.message}{more}")
+        readable = first.reason not in ("encoding", "syntax")
+        way_out = "; copy the kernel and its host function into a file of their own" if readable else ""
+        raise KlineageError(f"{where}: {first.message}{more}{way_out}")
 
 
 def _pinned(kernel: Kernel) -> Kernel:

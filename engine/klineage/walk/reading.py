@@ -51,6 +51,8 @@ def read_bytes(path: Path) -> bytes:
         ) from error
     if not source.strip():
         raise KlineageError(f"{path} is empty; name a file that holds a kernel")
+    if source.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise KlineageError(f"{path} is UTF-16; save it as UTF-8")
     if b"\0" in source:
         raise KlineageError(f"{path} is a binary file; name the kernel's source")
     return source

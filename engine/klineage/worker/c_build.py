@@ -191,11 +191,11 @@ def _shim(compiler_path: str, cache: Path) -> Path:
         with tempfile.TemporaryDirectory(dir=cache, prefix="build-") as scratch:
             (Path(scratch) / "shim.c").write_text(_SHIM, encoding="utf-8")
             done = _run([compiler_path, "-O2", "-fPIC", "-c", "shim.c", "-o", "shim.o"], Path(scratch))
-            if done.returncode != 0:
-                raise WorkerError(
-                    "no_compiler", f"{compiler_path} cannot compile a ten-line file: {done.stderr[:400]}"
-                )
-            (Path(scratch) / "shim.o").replace(target)
+            made = Path(scratch) / "shim.o"
+            if done.returncode != 0 or not made.exists():
+                said = done.stderr[:400] or "it wrote nothing; is it a C compiler?"
+                raise WorkerError("no_compiler", f"{compiler_path} cannot compile a ten-line file: {said}")
+            made.replace(target)
     return target
 
 
