@@ -13,7 +13,6 @@ from klineage.worker.cuda_plan import Argument, Step
 from klineage.worker.faults import KernelFault, WorkerError
 
 _DYNAMIC_SHARED = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-_OPT_IN_ABOVE = 48 << 10
 # Errors that a kernel itself causes, by the driver's number: reason, and what happened.
 _BY_KERNEL = {
     700: ("illegal_access", "read or wrote an address that is no memory of the device"),
@@ -90,7 +89,7 @@ class Module:
             _check(status, f"find {step.kernel}")
             self._functions[step.kernel] = function
         function = self._functions[step.kernel]
-        if step.shared > _OPT_IN_ABOVE:
+        if step.shared:  # beside static shared memory, a little may already be beyond the default limit
             status = driver().cuFuncSetAttribute(function, _DYNAMIC_SHARED, step.shared)
             if status != 0:
                 text = f"{step.kernel} asks for {step.shared} bytes of shared memory a block, which this GPU refuses"
