@@ -17,13 +17,14 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from klineage.errors import KlineageError
 from klineage.kernel import Kernel, Surface
-from klineage.surface.dispatch import autotune_configs, flags_of
+from klineage.surface.dispatch import autotune_configs, entry_of, flags_of
 from klineage.workload import Workload, load
 
 HERE = Path(__file__).parent
 CHEATS, HONEST = HERE / "cheats", HERE.parent / "jury" / "honest"
-SUFFIXES: dict[str, Surface] = {".py": "triton", ".c": "c", ".cu": "cuda"}  # type: ignore[dict-item]
+SUFFIXES: dict[str, Surface] = {".py": "triton", ".c": "c", ".cu": "cuda"}
 HERE_SURFACES = ("triton", "c", "cuda")  # "cuda" without a GPU: static trust
 GPU_SURFACES = ("triton-gpu", "cuda-gpu")
 ENTRY = "entry"
@@ -43,10 +44,11 @@ class Expected:
 
     def __str__(self) -> str:
         return (
-            self.skip
-            and f"not run: {self.skip}"
-            or f"{self.verdict} {self.stage} {' or '.join(self.reasons)}"
-        )
+            self.skip and f"not run: {self.skip}"
+        ) or f"{self.verdict} {self.stage} {' or '.join(self.reasons)}"
+
+
+UNRUN = Expected("unsupported", "correctness", ("no_gpu",))  # CUDA that was compiled, and ran nowhere
 
 
 @dataclass(frozen=True)
@@ -72,9 +74,19 @@ class Case:
     def platform(self) -> str:
         return "cpu-native" if self.language == "c" else "nvidia-sm90"
 
+    def _entry(self, filename: str, source: bytes) -> str:
+        """CUDA names its kernels by their launches, the other languages by a function."""
+        if self.language != "cuda":
+            return ENTRY
+        try:
+            return entry_of(self.language, filename, source, workload(self.workload))
+        except KlineageError:
+            return ENTRY
+
     def kernel(self) -> Kernel:
         source = self.path.read_bytes()
-        bare = Kernel(self.language, f"kernel{self.path.suffix}", ENTRY, source)
+        filename = f"kernel{self.path.suffix}"
+        bare = Kernel(self.language, filename, self._entry(filename, source), source)
         try:
             configs = autotune_configs(bare)
         except (ValueError, RecursionError):
@@ -117,7 +129,9 @@ def read(path: Path) -> list[Case]:
     else:
         (name, title), catalogue, expected = fields, (), Expected()
     language = SUFFIXES[path.suffix]
-    wanted = {language: expected}
+    wanted: dict[str, Expected] = {language: expected}
+    if language == "cuda" and (expected.verdict == "pass" or expected.stage in ("correctness", "profile")):
+        wanted[language] = UNRUN
     if language != "c":
         wanted[f"{language}-gpu"] = expected
     for line in others[:3]:

@@ -7,8 +7,9 @@ from functools import cache
 
 from klineage.executor import LocalExecutor
 from klineage.gate import GateRequest, Policy, Report, Verdict, gate
+from klineage.kernel import Kernel
 
-from .cases import Case, workload
+from .cases import Case, honest, workload
 
 QUICK = Policy(
     compile_seconds=20.0,
@@ -28,11 +29,20 @@ def workers() -> LocalExecutor:
     return started
 
 
-def judge(case: Case, policy: Policy = QUICK) -> Report:
-    """Gate the case freshly, against itself where a profile needs a baseline."""
+def judge(
+    case: Case, policy: Policy = QUICK, executor: LocalExecutor | None = None, platform: str | None = None
+) -> Report:
+    """Gate the case freshly, against an honest rival where it would look faster than it is."""
     kernel = case.kernel()
-    request = GateRequest(kernel, workload(case.workload), case.platform)
-    return gate(request, fresh=True, policy=policy, executor=workers())
+    baseline = plain(case) if case.expected.stage == "profile" else None
+    request = GateRequest(kernel, workload(case.workload), platform or case.platform, baseline)
+    return gate(request, fresh=True, policy=policy, executor=executor or workers())
+
+
+def plain(case: Case) -> Kernel | None:
+    """The honest kernel that a cheat would like to look faster than."""
+    rival = f"{case.workload}_plain"
+    return next((c.kernel() for c in honest() if c.surface == case.surface and c.path.stem == rival), None)
 
 
 def decided(report: Report) -> tuple[str, str, str]:

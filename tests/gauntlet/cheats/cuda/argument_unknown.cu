@@ -1,0 +1,8 @@
+// gauntlet: rows | own | fail static signature | an argument that nobody has
+// klineage: launch entry grid=(rows) block=(64)
+
+extern "C" __global__ void entry(const float *x, const float *bias, float *y, int rows, int columns, float alpha, const float *expected)
+{
+    for (int j = threadIdx.x; j < columns; j += blockDim.x)
+        y[blockIdx.x * columns + j] = alpha * x[blockIdx.x * columns + j] + bias[j];
+}

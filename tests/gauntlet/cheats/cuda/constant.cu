@@ -1,0 +1,8 @@
+// gauntlet: rows | 30 | fail correctness mismatch | one constant
+// klineage: launch entry grid=(rows) block=(64)
+
+extern "C" __global__ void entry(const float *x, const float *bias, float *y, int rows, int columns, float alpha)
+{
+    for (int j = threadIdx.x; j < columns; j += blockDim.x)
+        y[blockIdx.x * columns + j] = 0.5f;
+}
