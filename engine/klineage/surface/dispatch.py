@@ -77,7 +77,15 @@ def _cuda_entry(unit: Unit, wanted: str | None) -> str:
     from klineage.surface.cuda_static import listed
 
     kernels = [f.name for f in unit.functions if f.jit]
-    launched = declared(unit.source).launched
+    found = declared(unit.source)
+    launched = found.launched
+    if found.problems:
+        raise KlineageError(f"{unit.filename}:{found.problems[0].line}: {found.problems[0].message}")
+    broken = unit.broken_lines()
+    if not kernels and broken:
+        raise KlineageError(
+            f"{unit.filename}:{broken[0]}: this is not valid {_LANGUAGE['cuda']}, and no __global__ function was found in it"
+        )
     if not kernels:
         raise KlineageError(f"{unit.filename} has no __global__ function; {_NEEDED['cuda']}")
     names = wanted.split("+") if wanted is not None else list(launched)

@@ -39,6 +39,9 @@ def compile_cuda(request: dict[str, Any], context: Context) -> Result:
             cache,
         )
         steps = cuda_plan.plan(kernel, tensors, dims, problem.scalars)
+        if not steps:
+            shown = ", ".join(f"{name}={value}" for name, value in dims.items())
+            raise KernelFault("launch", f"no launch applies at {shown}: every when= is false")
         kernels = [_record(step, done["kernels"]) for step in steps]
         cubin = packed(Path(done["cubin"]).read_bytes())
         built = {**done, "cubin": cubin, "kernels": kernels, "layers": held}

@@ -126,6 +126,7 @@ BROKEN = {
     ),
     "threads": ({"launch": "grid=(1) block=(32, 64)"}, "compile", "threads", "2048 threads"),
     "grid": ({"launch": "grid=(rows - 64) block=(32)"}, "compile", "launch", "grid (0, 1, 1)"),
+    "no launch": ({"launch": "grid=(1) block=(32) when=rows < 9"}, "compile", "launch", "no launch applies at rows=64"),
     "flags": ({"head": "// klineage: flags -Xcompiler -fPIC"}, "compile", "flags", "-Xcompiler"),
     "include": ({"head": "#include <vector>"}, "static", "include", "<vector>"),
     "launch": ({"launch": "grid=(height) block=(32)"}, "static", "launch", "height"),

@@ -151,6 +151,10 @@ def test_one_of_many_kernels_is_chosen(rows: Workload) -> None:
         entry_of("cuda", "k.cu", many("k7"), rows, "no")
     with pytest.raises(KlineageError, match=r"does not say how k0 is launched.* and 37 more"):
         entry_of("cuda", "k.cu", many(), rows)
+    with pytest.raises(KlineageError, match=r"k\.cu:1: klineage launch: k needs both grid"):
+        entry_of("cuda", "k.cu", b"// klineage: launch k\n" + many("k7"), rows)
+    with pytest.raises(KlineageError, match=r"k\.cu:1: this is not valid CUDA C"):
+        entry_of("cuda", "k.cu", b"%:include <x>\n)", rows)
     with pytest.raises(KlineageError, match="has no __global__ function; add one"):
         entry_of("cuda", "k.cu", b"int a;", rows)
 
