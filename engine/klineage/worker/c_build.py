@@ -10,6 +10,7 @@ import re
 import shutil
 import subprocess
 import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from klineage.worker import c_inspect
 from klineage.worker.faults import KernelFault, WorkerError
 from klineage.worker.process import MEMORY_EXIT
 
+_STALE_SECONDS = 3600
 DEFAULT_FLAGS = ("-O3", "-march=native", "-std=gnu11", "-fno-math-errno")
 _FIXED = ("-fPIC", "-fno-lto", "-fvisibility=default", "-fdiagnostics-color=never")
 _LINK = ("-shared", "-nostartfiles")
@@ -126,6 +128,11 @@ def open_cache(folder: str) -> Path:
     cache = Path(folder)
     try:
         cache.mkdir(parents=True, exist_ok=True)
+        for unfinished in cache.glob("build-*"):  # of a worker that was killed
+            if time.time() - unfinished.stat().st_mtime > _STALE_SECONDS:
+                shutil.rmtree(unfinished, ignore_errors=True)
+    except FileNotFoundError:  # swept by another worker at the same moment
+        pass
     except OSError as error:
         raise _no_room(cache, error) from error
     return cache
