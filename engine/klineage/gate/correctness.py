@@ -123,6 +123,10 @@ def _note(session: Session, kind: str, listed: Cases, answer: dict[str, Any]) ->
         for name, code in (seen.get("launched") or {}).items()
     }
     notes |= {f"artifact {where}": code for where, code in launched.items()}
+    ran_largest = (answer["kernels"].get(listed[-1]["size"]) or {}).get("launched") or {}
+    if session.compiled and ran_largest:
+        same = all(session.compiled.get(name, code) == code for name, code in ran_largest.items())
+        notes["artifact"] = "what ran is what was compiled" if same else "what ran is not what was compiled"
     session.evidence.update(notes)
 
 

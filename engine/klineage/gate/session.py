@@ -33,6 +33,7 @@ class Session:
     raised: Exception | None = None  # by the caller's own callback
     oracle: Oracle | None = None  # once correctness has begun
     evidence: dict[str, str] = field(default_factory=dict)
+    compiled: dict[str, str] = field(default_factory=dict)  # sha256 of each Triton kernel's code, by name
 
     @property
     def machine(self) -> Machine:

@@ -147,9 +147,8 @@ class _OnDevice:
         return lambda: dict(self.loaded.run_on(self.used, slots, case["dims"]))
 
     def finish(self, region: Any, slots: Any) -> None:
+        self.loaded.finish()
         on_device.download(self.used, region, slots, self.written)
-        if hasattr(self.loaded, "finish"):
-            self.loaded.finish()
 
 
 def _place(kind: str, loaded: Any, problem: Problem, span: int) -> _Here | _OnDevice:

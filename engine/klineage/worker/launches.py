@@ -19,6 +19,11 @@ from klineage.worker.faults import KernelFault
 # Where the order of additions is the machine's, results differ by rounding from run to run.
 _UNORDERED = re.compile(rb"atomic|\breduction\s*\(")
 _FILLING = re.compile(r"^Memset|FillFunctor|fill_kernel", re.IGNORECASE)
+# The profiler's own entries beside those of kernels.
+_NO_KERNEL = re.compile(
+    r"^((Context|Stream|Event|Device) (Sync|Wait)|Activity Buffer|Instrumentation|Command Buffer|Lazy Function|"
+    r"Resource$|Driver Compiler|Runtime Triggered)"
+)
 
 
 def unordered(source: bytes) -> bool:
@@ -52,9 +57,17 @@ def surroundings(kind: str, loaded: Any, case: dict[str, Any], backward: bool) -
             stack.enter_context(recorded(seen, empty=case["variant"] == "ghost"))
         if case["variant"] == "ghost":
             stack.enter_context(_fills_leave_poison())
+        if case["variant"] == "again" and kind != "native":
+            stack.enter_context(_other_poison())
         if kind == "gpu" and case.get("watched"):
             stack.enter_context(named(seen, tuple(getattr(loaded, "kernel_names", ()))))
         yield seen
+
+
+def _other_poison() -> Any:
+    from klineage.worker import triton_host
+
+    return triton_host.other_poison()
 
 
 @contextlib.contextmanager
@@ -139,7 +152,8 @@ def named(seen: Seen, own: tuple[str, ...] = ()) -> Iterator[None]:
         yield
         torch.cuda.synchronize()
     device = torch.autograd.DeviceType.CUDA
-    ran = sorted({str(event.name) for event in profiler.events() if event.device_type == device})
+    names = {str(event.name) for event in profiler.events() if event.device_type == device}
+    ran = sorted(name for name in names if not _NO_KERNEL.search(name))
     seen.ran = ran or None
     refuse_foreign(ran, {*seen.launched, *own})
 

@@ -104,6 +104,7 @@ class TritonRunner:
         self.name = kernel["entry"]
         self.entry = load_entry(kernel, kind)
         self.entry.oob_read = problem.oob_read
+        self._left: tuple[Any, dict[str, Any]] | None = None
 
     def run(self, region: Region, slots: Slots, dims: dict[str, int]) -> dict[str, int]:
         """Interpret the kernel on the region itself."""
@@ -113,10 +114,12 @@ class TritonRunner:
 
         triton_interpreter.reset_counts()
         self._on(torch.from_numpy(region), slots, dims)
-        return dict(triton_interpreter.counts())
+        counts = dict(triton_interpreter.counts())
+        self.finish()
+        return counts
 
     def run_on(self, memory: Any, slots: Slots, dims: dict[str, int]) -> dict[str, int]:
-        """Run once on buffers inside ``memory``, a tensor of bytes on the device."""
+        """Run once on buffers inside ``memory``, a tensor of bytes on the device; ``finish`` belongs to it."""
         import torch
 
         self._on(memory, slots, dims)
@@ -124,10 +127,17 @@ class TritonRunner:
         return {}
 
     def _on(self, memory: Any, slots: Slots, dims: dict[str, int]) -> None:
+        self._left = None
         tensors = {slot.name: view(memory, slot) for slot in slots}
         returned = self._enter({**dims, **self.problem.scalars, **tensors})
         if returned is not None:
-            self._take(returned, tensors)
+            self._left = returned, tensors
+
+    def finish(self) -> None:
+        """Bring what the last run returned into its buffers, apart from it: these copies are not the kernel's."""
+        if self._left is not None:
+            self._take(*self._left)
+            self._left = None
 
     def _enter(self, values: dict[str, Any]) -> Any:
         try:

@@ -243,6 +243,19 @@ def poisoned() -> Any:
     return PoisonMode()
 
 
+_second = [False]
+
+
+@contextlib.contextmanager
+def other_poison() -> Iterator[None]:
+    """Inside, fresh memory holds the second poison: what depends on poison then differs."""
+    _second[0] = True
+    try:
+        yield
+    finally:
+        _second[0] = False
+
+
 def poison(tensor: Any) -> None:
     """Fill ``tensor`` with the poison of the gate's own buffers; 0x7F or 0xA5 where a type has none there."""
     import torch
@@ -258,8 +271,9 @@ def poison(tensor: Any) -> None:
         elif tensor.dtype.is_complex:
             tensor.fill_(float("nan"))
         elif tensor.dtype in names:
-            pattern = buffers.poison(names[tensor.dtype])
+            pattern = buffers.poison(names[tensor.dtype], _second[0])
             tensor.view(bits[size]).fill_(int.from_bytes(pattern, "little", signed=True))
         else:
-            pattern = (b"\x7f" if tensor.dtype.is_floating_point else b"\xa5") * size
+            byte = 0x7F if tensor.dtype.is_floating_point else buffers.poison("uint8", _second[0])[0]
+            pattern = bytes([byte]) * size
             tensor.view(bits[size]).fill_(int.from_bytes(pattern, "little", signed=True))

@@ -11,6 +11,8 @@ from klineage.executor import LocalExecutor
 from klineage.gate import GateRequest, Policy, Report, StageResult, Verdict, gate
 from klineage.gate.oracle import WorkloadFault, self_test
 from klineage.kernel import Kernel
+from klineage.worker.faults import KernelFault
+from klineage.worker.launches import refuse_foreign
 from klineage.workload import DISTRIBUTIONS, Workload, load, parse
 
 Gate = Callable[..., Report]
@@ -245,6 +247,43 @@ def test_a_kernel_for_show_is_found_by_its_ghost(result: str, reason: str, ask: 
     kernel = Kernel("triton", "kernel.py", "copy", DEAD.replace("RESULT", result).encode())
     found = correctness(ask(kernel, workload, platform="nvidia-sm90"))
     assert found.reason == reason, found
+
+
+@pytest.mark.triton
+def test_fresh_memory_holds_other_poison_the_second_time(ask: Gate) -> None:
+    pytest.importorskip("triton")
+    text = DEAD.replace("RESULT", "out").replace(
+        "tl.store(out + at, tl.load(x + at, mask=at < n), mask=at < n)",
+        "old = tl.load(out + at, mask=at < n)\n    new = tl.load(x + at, mask=at < n)\n"
+        "    tl.store(out + at, tl.where(old == old, old, new), mask=at < n)",
+    )
+    workload = parse(COPY, name="copy", path=Path("copy/workload.py"))
+    kernel = Kernel("triton", "kernel.py", "copy", text.encode())
+    found = correctness(ask(kernel, workload, platform="nvidia-sm90"))
+    assert (found.reason, found.verdict) == ("unwritten", Verdict.FAIL), found
+
+
+@pytest.mark.parametrize(
+    ("ran", "own", "refused"),
+    [
+        (["gemm_kernel"], {"gemm_kernel"}, ""),
+        (["gemm_kernel", "Memset (Device)"], {"gemm_kernel"}, ""),
+        (["void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<float>, x>"], set(), ""),
+        (
+            ["gemm_kernel", "void cutlass::Kernel2<cutlass_80_tensorop>"],
+            {"gemm_kernel"},
+            "cutlass::Kernel2, which is",
+        ),
+        (["Memcpy DtoD (Device -> Device)", "ampere_sgemm"], {"gemm_kernel"}, "ampere_sgemm, which are"),
+    ],
+)
+def test_foreign_kernels_are_named(ran: list[str], own: set[str], refused: str) -> None:
+    if not refused:
+        refuse_foreign(ran, own)
+        return
+    with pytest.raises(KernelFault, match=refused) as raised:
+        refuse_foreign(ran, own)
+    assert raised.value.reason == "foreign_kernels"
 
 
 @pytest.mark.triton
