@@ -33,6 +33,7 @@ class CudaRunner:
         self.kernel, self.problem = kernel, problem
         self.kernel_names = tuple(dict.fromkeys(launch["kernel"] for launch in kernel["launches"]))
         self._room: tuple[Any, Slots] | None = None
+        self._held: list[object] = []
         cuda_driver.start()
         self.module = cuda_driver.Module(cubin, kernel["filename"])
 
@@ -68,7 +69,9 @@ class CudaRunner:
 
     def call(self, memory: Any, slots: Slots, dims: dict[str, int]) -> Callable[[], None]:
         """All launches on these buffers as one call, for a timing loop. Scratch is its own."""
-        launches = self.launches(memory, slots, dims, self._scratch(dims))
+        room = self._scratch(dims)
+        self._held.append(room)  # as long as the call may be made
+        launches = self.launches(memory, slots, dims, room)
         if len(launches) == 1:
             return launches[0]
 

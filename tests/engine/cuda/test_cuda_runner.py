@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ctypes
+import gc
 import hashlib
 import shutil
 import subprocess
+import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -165,6 +167,11 @@ def test_without_a_driver_there_is_no_gpu() -> None:
     assert fault.value.reason == "no_gpu"
 
 
+def _seen(room: Any, made: list[Any]) -> Any:
+    made.append(weakref.ref(room))
+    return room
+
+
 def test_a_write_beyond_scratch_is_found(
     load: Callable[..., CudaRunner],
     cuda: Make,
@@ -180,6 +187,12 @@ def test_a_write_beyond_scratch_is_found(
         head.encode() + cuda().source + b'extern "C" __global__ void other(float *held) { held[0] = 1; }\n'
     )
     loaded = load(Kernel("cuda", "kernel.cu", "other+scale", source))
+    made: list[Any] = []
+    monkeypatch.setattr(torch, "empty", lambda *size, device=None, **how: _seen(real(*size, **how), made))
+    call = loaded.call(memory, slots, DIMS)
+    gc.collect()
+    assert [room() is not None for room in made] == [True], "its scratch is gone before it is called"
+    call()
     loaded.run_on(memory, slots, DIMS)
     loaded.finish()
     assert loaded._room is not None
