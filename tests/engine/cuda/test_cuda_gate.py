@@ -85,7 +85,11 @@ def test_a_kernel_that_nobody_ran_is_not_passed(judge: Judge, cuda: Make) -> Non
     counts = stage(report, "profile").counts
     assert counts is not None
     assert (counts.size, counts.values["programs"], counts.values["threads"]) == ("bench", 512, 65536)
-    assert "registers" in stage(report, "compile").summary
+    compiled = stage(report, "compile")
+    assert "registers" in compiled.summary
+    assert compiled.numbers["instructions"] > 20
+    if cuda_tools.disassembler() is not None:
+        assert compiled.numbers["sass LDG"] >= 2
     assert report.environment["compiler"].startswith("nvcc")
     assert len(report.evidence["artifact"]) == 64
     assert "no_network" in report.layers
