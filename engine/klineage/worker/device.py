@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import functools
 import os
 import re
 import subprocess
@@ -20,6 +21,7 @@ from klineage.worker.watch import Control
 _TICK = 0.05
 
 
+@functools.lru_cache(maxsize=1)
 def identity() -> str:
     """A name for the device that this process uses, the same in every process."""
     visible = os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0].strip() or "0"
