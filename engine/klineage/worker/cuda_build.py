@@ -52,6 +52,7 @@ def build(source: bytes, filename: str, flags: tuple[str, ...], platform: str, c
     arguments = options(flags, architecture(platform))
     compiler, tool = cuda_tools.compiler(), cuda_tools.disassembler()
     parts = (source, filename, arguments, compiler, tool is not None, _SCHEMA)
+    cache = cache.absolute()  # compilers run elsewhere
     folder = cache / hashlib.sha256(repr(parts).encode()).hexdigest()
     found = _cached(folder)
     if found:

@@ -65,6 +65,14 @@ def test_the_second_build_is_found_and_a_damaged_one_made_again(
     assert build(kernel) == first
 
 
+def test_a_cache_may_be_the_current_folder(
+    cuda: Make, tmp_path: Path, nvcc: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    built = cuda_build.build(cuda().source, "kernel.cu", (), "nvidia-sm90", Path())
+    assert tmp_path in Path(built["cubin"]).parents
+
+
 def test_registers_and_spills_follow_the_flags(build: Callable[..., dict[str, Any]], cuda: Make) -> None:
     kernel = cuda(SPILLING)
     free, tight = (build(kernel, *flags)["kernels"]["scale"] for flags in ((), ("-maxrregcount=24",)))
