@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -37,6 +39,14 @@ def gate_command(parser: argparse.ArgumentParser) -> Run:
         action="append",
         help="replay this seed (again for more); no evidence",
     )
+    parser.add_argument(
+        "--counters", action="store_true", help="count instructions too: callgrind for C, ncu on a GPU"
+    )
+    parser.add_argument(
+        "--sanitize",
+        action="store_true",
+        help="compute-sanitizer too, on a GPU (ASan and UBSan run for C anyway)",
+    )
     parser.add_argument("--fresh", action="store_true", help="ignore cached results")
     add_host(parser)
     add_json(parser)
@@ -54,10 +64,19 @@ def _gate(arguments: argparse.Namespace) -> int:
     against = _kernel(arguments.against, workload, arguments) if arguments.against else None
     platform = arguments.platform or default_platform(kernel.surface)
     seeds = tuple(arguments.seed) if arguments.seed else None
-    request = GateRequest(kernel, workload, platform, against, seeds, arguments.phase)
+    request = GateRequest(
+        kernel, workload, platform, against, seeds, arguments.phase, arguments.counters, arguments.sanitize
+    )
     report = gate(request, fresh=arguments.fresh)
+    words = shlex.split(report.reproduce)
+    if words:
+        words[2] = str(arguments.file)
+        words += ["--against", str(arguments.against)] if arguments.against else []
+        report = replace(report, reproduce=shlex.join(words))
     if arguments.json:
-        print_json({**_builtins(report), "verdict": report.verdict, "why": report.why})
+        decisive = report.decisive.stage if report.decisive else ""
+        told = {"verdict": report.verdict, "why": report.why, "decided_by": decisive, "log": report.log}
+        print_json({**_builtins(report), **told})
     else:
         _say_report(report)
     return 0 if report.verdict is Verdict.PASS else 1
@@ -81,6 +100,8 @@ def _say_report(report: Report) -> None:
         say("fixed seed: a replay, no evidence")
     for reason in report.oracle_reasons:
         say(f"weak oracle: {reason}")
+    if report.reproduce and report.decisive is None:
+        say(f"reproduce: {report.reproduce}")
 
 
 def _kernel(path: Path, workload: Workload, arguments: argparse.Namespace) -> Kernel:

@@ -140,11 +140,13 @@ def _after(view: GateView, results: Mapping[str, StageResult], width: int) -> li
     lines: list[Line] = [Line("")]
     if view.status == "broken":
         lines += _wrapped(view.problem, width, "verdict-fail")
-    deciding = next((s for s in results.values() if s.stage != "profile" and s.verdict != "pass"), None)
+    deciding = next((s for s in results.values() if _decides(s)), None)
     if deciding is not None:
         lines += [] if _fits(deciding, width) else _wrapped(deciding.summary, width)
         lines += _case_lines(deciding.case, width)
         lines += _log_lines(deciding.log)
+        if view.report is not None and view.report.reproduce:
+            lines += _wrapped(f"reproduce: {view.report.reproduce}", width, "muted")
     profile = results.get("profile")
     if deciding is None and profile is not None:
         lines += _profile_lines(profile, width)
@@ -156,6 +158,11 @@ def _after(view: GateView, results: Mapping[str, StageResult], width: int) -> li
         shown = (deciding or profile, profile)
         lines += _details([s for s in results.values() if s not in shown], width)
     return lines
+
+
+def _decides(result: StageResult) -> bool:
+    """Whether the stage keeps the kernel from passing; see ``Report.decisive``."""
+    return result.verdict == "fail" if result.stage == "profile" else result.verdict != "pass"
 
 
 def _details(results: list[StageResult], width: int) -> list[Line]:

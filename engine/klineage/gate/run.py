@@ -12,6 +12,7 @@ from klineage.executor import Cancelled, Died, Executor, current
 from klineage.gate import cache, correctness, cuda, evidence, interpreted, native, prepared
 from klineage.gate.policy import POLICY, Policy
 from klineage.gate.prepared import Prepared
+from klineage.gate.reproduce import reproduce
 from klineage.gate.request import GateEvent, GateRequest, OnEvent, fresh_seeds, kernel_job
 from klineage.gate.session import Session
 from klineage.gate.verdict import STAGES, Report, StageResult, Trust, Verdict
@@ -39,7 +40,12 @@ def gate(
     Never raises for a bad kernel, a bad workload, a missing tool or a host that is away: those are verdicts.
     """
     session = Session(
-        request, policy, request.seeds or fresh_seeds(policy, request.phase), executor or current(), on_event, cancel
+        request,
+        policy,
+        request.seeds or fresh_seeds(policy, request.phase),
+        executor or current(),
+        on_event,
+        cancel,
     )
     name = _name(session)
     found = cache.load_report(name) if name and not fresh else None
@@ -65,6 +71,7 @@ def gate(
         oracle=session.oracle.grade if session.oracle else "",
         oracle_reasons=session.oracle.reasons if session.oracle else (),
         evidence=dict(session.evidence),
+        reproduce=reproduce(request, session.seeds, tuple(results)),
     )
     if name and keep:
         cache.store_report(name, report)
@@ -172,4 +179,3 @@ def _environment(session: Session) -> dict[str, str]:
     tools = {name: packages[name] for name in wanted}
     tools.update(system=found.system, cpu=found.cpu, cores=str(found.cores))
     return tools | ({"gpu": found.gpu.name, "driver": found.gpu.driver} if found.gpu else {})
-

@@ -136,20 +136,34 @@ class Report:
     oracle: str = ""  # "strong" or "weak": whether the workload's comparison refuses wrong outputs
     oracle_reasons: tuple[str, ...] = ()
     evidence: dict[str, str] = field(default_factory=dict)  # how it is known that the kernel made the output
+    reproduce: str = ""  # one command that gates the same bytes with the same seeds, or with the failing one
 
     def stage(self, name: str) -> StageResult | None:
         """The record of the named stage, or None when the gate stopped before it."""
         return next((s for s in self.stages if s.stage == name), None)
 
     @property
-    def verdict(self) -> Verdict:
-        """The verdict that decides acceptance: the first stage that did not pass, profile aside.
+    def decisive(self) -> StageResult | None:
+        """The stage that kept the kernel from passing, or None.
 
-        A noisy or skipped profile does not turn a correct kernel into a failure.
+        A noisy, skipped or timed-out profile is no failure of a correct kernel; a profile that *fails* is: its time
+        was impossible, or its timed runs computed something else.
         """
         for result in self.stages:
-            if result.stage != "profile" and result.verdict is not Verdict.PASS:
-                return result.verdict
+            passing = (
+                (Verdict.PASS,)
+                if result.stage != "profile"
+                else tuple(v for v in Verdict if v is not Verdict.FAIL)
+            )
+            if result.verdict not in passing:
+                return result
+        return None
+
+    @property
+    def verdict(self) -> Verdict:
+        """The verdict that decides acceptance: that of the decisive stage, else a pass."""
+        if self.decisive is not None:
+            return self.decisive.verdict
         complete = self.stage("correctness") is not None
         return Verdict.PASS if complete else Verdict.SKIPPED
 
@@ -161,7 +175,17 @@ class Report:
     @property
     def why(self) -> str:
         """One sentence: the summary of the stage that decided."""
-        for result in self.stages:
-            if result.stage != "profile" and result.verdict is not Verdict.PASS:
-                return result.summary
+        if self.decisive is not None:
+            return self.decisive.summary
         return self.stages[-1].summary if self.stages else "nothing was gated"
+
+    @property
+    def log(self) -> str:
+        """What every stage said and printed, in order, each under its name."""
+        parts = []
+        for result in self.stages:
+            parts.append(
+                f"[{result.stage}] {result.verdict} {result.reason}: {result.summary} ({result.seconds:.2f} s)"
+            )
+            parts += [f"    {line}" for line in result.log.splitlines()]
+        return "\n".join(parts)
