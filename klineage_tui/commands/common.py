@@ -49,7 +49,9 @@ def add_host(parser: argparse.ArgumentParser) -> None:
         help="gate on this machine, reached by ssh; nothing is installed there ('' is here; default: config.toml's host)",
     )  # fmt: skip
     parser.add_argument(
-        "--host-python", metavar="FILE", help="the Python there that has numpy, torch and triton (default: python3)"
+        "--host-python",
+        metavar="FILE",
+        help="the Python there that has numpy, torch and triton (default: python3)",
     )
 
 

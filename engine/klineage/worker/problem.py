@@ -23,7 +23,8 @@ from klineage.worker.faults import WorkerError
 
 Tensors = dict[str, tuple[str, tuple[int, ...]]]
 LOAD_SECONDS = 20.0  # far more than any import; what the functions may take is the policy's business
-_RAISED = (Exception, SystemExit, KeyboardInterrupt)  # a child is in a session of its own: nobody interrupts it
+# A child is in a session of its own: nobody interrupts it but the workload itself.
+_RAISED = (Exception, SystemExit, KeyboardInterrupt)
 
 
 @dataclass(frozen=True)
