@@ -9,6 +9,7 @@ nothing that it says counts but the bytes. Regions alternate, so that both work 
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import mmap
 import os
 import sys
@@ -31,7 +32,7 @@ REGIONS = 2
 def open_arena() -> int:
     """A file without a name, to be mapped by both children."""
     if hasattr(os, "memfd_create"):
-        return os.memfd_create("klineage-arena")
+        return os.memfd_create("klineage-arena", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     with tempfile.TemporaryFile() as file:
         return os.dup(file.fileno())
 
@@ -42,6 +43,14 @@ def _layout(problem: Problem, case: dict[str, Any]) -> tuple[tuple[buffers.Slot,
 
 def _span(problem: Problem, cases: list[dict[str, Any]]) -> int:
     return max(_layout(problem, case)[1] for case in cases)
+
+
+def _give_up(arena: int) -> None:
+    """The candidate keeps the mapping alone: it can no longer shrink what the judge reads, nor map it elsewhere."""
+    seals = [getattr(fcntl, f"F_SEAL_{name}", 0) for name in ("SHRINK", "GROW", "SEAL")]
+    if all(seals) and hasattr(os, "memfd_create"):
+        fcntl.fcntl(arena, fcntl.F_ADD_SEALS, sum(seals))
+    os.close(arena)
 
 
 def _regions(arena: int, span: int) -> list[np.ndarray[Any, Any]]:
@@ -79,6 +88,7 @@ def candidate(request: dict[str, Any], kind: str, arena: int, channel: Channel) 
     span = _span(problem, cases)
     os.ftruncate(arena, span * REGIONS)
     regions = _regions(arena, span)
+    _give_up(arena)
     held = limits.apply(confinement(request, kind))
     channel.send(layers=held, phase="load")
     loaded = runner(kind, request["kernel"], problem, cases[0]["dims"])
