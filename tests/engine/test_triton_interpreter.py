@@ -734,7 +734,7 @@ def program_order(folder: str) -> None:
         + """
 @triton.jit
 def kernel(y):
-    tl.store(y, tl.program_id(0))
+    tl.atomic_xchg(y, tl.program_id(0))
 
 
 def entry(y):
@@ -748,6 +748,33 @@ def entry(y):
     triton_interpreter.set_program_order(reverse=True)
     run({"y": y})
     assert y.item() == 0
+    triton_interpreter.set_program_order(reverse=False)
+
+
+def races(folder: str) -> None:
+    import torch
+    from klineage.worker.faults import KernelFault
+
+    def reason(body: str, y: torch.Tensor) -> str:
+        text = f"{HEADER}\n\n@triton.jit\ndef kernel(y):\n    me = tl.program_id(0)\n    {body}\n"
+        try:
+            load(folder, text + "\n\ndef entry(y):\n    kernel[(3,)](y)\n")({"y": y})
+        except KernelFault as fault:
+            assert fault.reason == "race", fault
+            return str(fault)
+        return ""
+
+    def zeros() -> torch.Tensor:
+        return torch.zeros(4, dtype=torch.int32)
+
+    assert "program 1 of kernel overwrites byte 0 of y, which program 0" in reason("tl.store(y, me)", zeros())
+    assert "program 1 of kernel reads byte 0 of y" in reason("tl.store(y + me, tl.load(y) + 1)", zeros())
+    assert "overwrites byte 4" in reason("tl.store(y + 2 - me, tl.load(y + 1 + 0 * me) + me + 1)", zeros())
+    initialised = "tl.store(y, 5, mask=me == 0)\n    tl.atomic_add(y, 1, mask=me == 1)"
+    assert "updates byte 0" in reason(initialised, zeros())
+    assert reason("tl.store(y, 7)", zeros()) == ""  # the same value, however often
+    assert reason("tl.store(y + me, tl.load(y + 3) + me)", zeros()) == ""
+    assert reason("tl.atomic_add(y, 1)\n    tl.store(y + 1, tl.load(y + 1) + 1)", zeros()) == ""  # they took turns
 
 
 CASES = (
@@ -756,6 +783,7 @@ CASES = (
     bf16_rounding_toward_zero,
     dots,
     reductions,
+    races,
     out_of_bounds,
     out_of_bounds_elsewhere,
     atomics,

@@ -14,6 +14,7 @@ from triton.runtime import interpreter
 
 from klineage.worker import triton_counts as counts
 from klineage.worker import triton_memory as memory
+from klineage.worker import triton_races as races
 from klineage.worker.faults import Unsupported
 from klineage.worker.triton_bf16 import decode, encode, truncate
 
@@ -55,6 +56,18 @@ def _itemsize(pointers: Any) -> int:
     return int(max(1, pointers.get_element_ty().primitive_bitwidth // 8))
 
 
+def _changes(pointers: Any, value: Any, mask: Any) -> Any:
+    """Which lanes of a store would change what is in memory."""
+    wanted = np.broadcast_to(value.data, pointers.data.shape)
+    on = (
+        np.ones(wanted.shape, np.bool_)
+        if mask is None
+        else np.broadcast_to(mask.data, wanted.shape).astype(np.bool_)
+    )
+    there = interpreter._interpreter.load(pointers.data, on, np.ascontiguousarray(wanted), wanted.dtype)
+    return (there != wanted) & ~((there != there) & (wanted != wanted))
+
+
 class CheckedBuilder(interpreter.InterpreterBuilder):  # type: ignore[misc]
     """The class that ``install`` gives to triton's one builder object."""
 
@@ -76,6 +89,12 @@ class CheckedBuilder(interpreter.InterpreterBuilder):  # type: ignore[misc]
         if self.reverse_programs:
             x, y, z = self.grid_dim[0] - 1 - x, self.grid_dim[1] - 1 - y, self.grid_dim[2] - 1 - z
         super().set_grid_idx(x, y, z)
+
+    @property
+    def program(self) -> int:
+        """The number of the program that runs."""
+        x, y, z = self.grid_idx
+        return int(x + self.grid_dim[0] * (y + self.grid_dim[1] * z))
 
     # arithmetic
 
@@ -161,12 +180,14 @@ class CheckedBuilder(interpreter.InterpreterBuilder):  # type: ignore[misc]
         counts.add("loads")
         size = _itemsize(ptrs)
         counts.add("bytes_loaded", size * memory.check("load", ptrs, mask, size, self.grid_idx))
+        races.loaded(ptrs, mask, self.program)
         return super().create_masked_load(ptrs, mask, other, *args, **kwargs)
 
     def create_masked_store(self, ptrs: Any, value: Any, mask: Any, *args: Any, **kwargs: Any) -> Any:
         counts.add("stores")
         size = _itemsize(ptrs)
         counts.add("bytes_stored", size * memory.check("store", ptrs, mask, size, self.grid_idx))
+        races.stored(ptrs, mask, lambda: _changes(ptrs, value, mask), self.program)
         return super().create_masked_store(ptrs, value, mask, *args, **kwargs)
 
     def create_descriptor_load(self, desc: Any, indices: Any, *args: Any, **kwargs: Any) -> Any:
@@ -180,6 +201,7 @@ class CheckedBuilder(interpreter.InterpreterBuilder):  # type: ignore[misc]
         counts.add("atomics")
         size = _itemsize(ptr)
         active = memory.check("atomic", ptr, mask, size, self.grid_idx)
+        races.atomic(ptr, mask, self.program)
         counts.add("bytes_loaded", size * active)
         counts.add("bytes_stored", size * active)
         return active

@@ -84,6 +84,7 @@ def _patch_launches(interpreter: Any) -> None:
     import triton.language as tl
 
     from klineage.worker import triton_memory as memory
+    from klineage.worker import triton_races
 
     names: dict[int, str] = {}
     run, convert = interpreter.GridExecutor.__call__, interpreter._implicit_cvt
@@ -91,6 +92,7 @@ def _patch_launches(interpreter: Any) -> None:
     def launch(self: Any, *args: Any, **kwargs: Any) -> Any:
         triton_counts.add("launches")
         memory.enter_kernel(self.fn.__name__)
+        triton_races.begin_launch()
         self.constexprs = [n for n in self.arg_names if "constexpr" in _annotation(self.fn, n)]
         self.grid = _as_tuple(self.grid)
         names.clear()

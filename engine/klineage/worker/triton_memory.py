@@ -63,6 +63,12 @@ def buffer_of(tensor: Any, name: str) -> Buffer:
     return Buffer(name, known.start, known.end)
 
 
+def home_of(pointers: Any, address: int) -> Buffer | None:
+    """The buffer that pointers came from, or else the one at ``address``."""
+    origin = getattr(pointers, "origin", None)
+    return origin if origin is not None else next((b for b in _buffers if b.start <= address < b.end), None)
+
+
 def check(kind: str, pointers: Any, mask: Any, itemsize: int, program: tuple[int, ...]) -> int:
     """Count one memory operation and check its active lanes; returns how many lanes were active.
 
@@ -83,7 +89,7 @@ def check(kind: str, pointers: Any, mask: Any, itemsize: int, program: tuple[int
     low, high = int(touched.min()), int(touched.max())
     counts.add("contiguous_runs", active - _neighbours(addresses, None if full else on, itemsize))
     origin = getattr(pointers, "origin", None)
-    home = origin if origin is not None else next((b for b in _buffers if b.start <= low < b.end), None)
+    home = home_of(pointers, low)
     slack = _state["oob_read"] if kind == "load" else 0
     if home is None or low < home.start or high + itemsize > home.end + slack:
         _diagnose(kind, addresses, on, itemsize, program, origin, slack)
