@@ -53,7 +53,8 @@ def _versions_here() -> dict[str, str]:
 def compiler(surface: str) -> str:
     """Which compiler file would be used, without running it."""
     c_compilers = (os.environ["CC"],) if os.environ.get("CC") else ("gcc", "clang", "cc")
-    for name in c_compilers if surface == "c" else ("nvcc",):
+    wanted = os.environ.get("KLINEAGE_CUDA_COMPILER", "nvcc")
+    for name in c_compilers if surface == "c" else (wanted,):
         path = shutil.which(name)
         if path:
             real = Path(path).resolve()
