@@ -107,7 +107,8 @@ def _child(body: Callable[[Channel], None], read: int, write: int, log: int, kee
     status = 1
     try:
         os.setsid()
-        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+        for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python had them ignored
+            signal.signal(number, signal.SIG_DFL)
         null = os.open(os.devnull, os.O_RDONLY)
         os.dup2(null, 0)
         os.dup2(log, 1)
