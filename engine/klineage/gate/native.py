@@ -54,7 +54,9 @@ def _elsewhere(session: Session) -> str:
         return str(error)
     if wanted.vendor == "cpu" and (wanted.architecture == "native" or satisfies(here, platform)):
         return ""
-    return f"a C kernel is measured on {session.executor.place}, which is {here} and cannot stand for {platform}"
+    return (
+        f"a C kernel is measured on {session.executor.place}, which is {here} and cannot stand for {platform}"
+    )
 
 
 def _build(session: Session, kernel: dict[str, Any]) -> dict[str, Any]:
@@ -170,7 +172,7 @@ def timed(answer: dict[str, Any], size: str, floor: float | None = None) -> Stag
 
 def _noisy(answer: dict[str, Any]) -> StageResult:
     summary = str(answer["summary"]) or (
-        f"too noisy for a number: ±{answer['half']:.1%} after {answer['rounds']} rounds in {answer['groups']} groups"
+        f"too noisy for a number: ±{min(answer['half'], 9.99):.1%} after {answer['rounds']} rounds in {answer['groups']} groups"
     )
     return StageResult(
         "profile",

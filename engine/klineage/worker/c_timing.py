@@ -126,8 +126,10 @@ def _process(job: _Job, number: int, leaves: mmap.mmap | None) -> dict[str, Any]
     else:
         raw = timing.paired(calls[0], calls[1], calls[2], job.plan, watch, between)
         if number < FRESH:
-            singles = timing.single_calls(calls[:2], FRESH_CALLS, _emptying(job, region), clock)
-            raw["fresh_ms"] = [max(statistics.median(taken) - overhead, 1e-6) for taken in singles]
+            everyone = [*calls[:2], timing.nothing(arguments)]
+            singles = timing.single_calls(everyone, FRESH_CALLS, _emptying(job, region), clock)
+            middles = [statistics.median(taken) for taken in singles]
+            raw["fresh_ms"] = [max(middle - middles[2], 1e-6) for middle in middles[:2]]
     if sampled:
         sampled.finish()
     return {**raw, "overhead_ms": overhead, "layers": held}
@@ -228,7 +230,7 @@ class _Sampled:
 
 
 def _verify(job: _Job) -> int:
-    """Judge what timed runs left behind. Returns how many; raises KernelFault("timed_output", ...)."""
+    """Judge what timed runs left behind. Returns how many; raises KernelFault with the judge's reason."""
     told = {"size": job.request["size"], "dims": job.dims, "seed": job.request["seed"], "number": 0}
     told |= {"recipe": "normal", "variant": ""}
     expected = job.problem.reference(job.inputs, job.dims)
@@ -241,10 +243,11 @@ def _verify(job: _Job) -> int:
         seen.append(left[:])
         found = examine(case, region, None)
         if "failure" in found:
-            told = dict(found["failure"])
-            summary = f"wrong while it was timed, though right when it was checked: {told.pop('summary')}"
-            told.pop("reason")
-            raise KernelFault("timed_output", summary, **told)
+            wrong = dict(found["failure"])
+            reason, summary = wrong.pop("reason"), wrong.pop("summary")
+            raise KernelFault(
+                reason, f"while it was timed, though not when it was checked: {summary}", **wrong
+            )
     return len(job.left)
 
 

@@ -54,7 +54,10 @@ class Stopwatch:
         for _ in range(repeats):
             call()
         taken = (self.clock() - begin) / repeats / 1e6
-        self.wall = (time.perf_counter_ns() - wall) / repeats / 1e6
+        self.wall = self._net((time.perf_counter_ns() - wall) / repeats / 1e6)
+        return self._net(taken)
+
+    def _net(self, taken: float) -> float:
         return max(taken - self.overhead, _LEAST_PART * taken, 1e-7)
 
     def repeats(self, call: Call, seconds: float) -> int:
@@ -67,13 +70,18 @@ class Stopwatch:
             repeats = min(MOST_REPEATS, max(repeats * 2, math.ceil(repeats * seconds / max(elapsed, 1e-7))))
 
 
+def nothing(arguments: tuple[Any, ...]) -> Call:
+    """A call with these arguments of a foreign function that does nothing (``abs`` of libc)."""
+    pointer = ctypes.CDLL(None).abs
+    pointer.restype = None
+    pointer.argtypes = [type(argument) for argument in arguments]
+    return lambda: pointer(*arguments)
+
+
 def overhead_ms(arguments: tuple[Any, ...], clock: Clock) -> float:
-    """What it costs to call a foreign function with these arguments that does nothing (``abs`` of libc)."""
-    nothing = ctypes.CDLL(None).abs
-    nothing.restype = None
-    nothing.argtypes = [type(argument) for argument in arguments]
-    watch = Stopwatch(clock)
-    return statistics.median(watch.sample(lambda: nothing(*arguments), 100) for _ in range(7))
+    """What it costs to call a foreign function with these arguments."""
+    watch, call = Stopwatch(clock), nothing(arguments)
+    return statistics.median(watch.sample(call, 100) for _ in range(7))
 
 
 def paired(

@@ -145,6 +145,6 @@ def test_a_thread_that_waits_is_not_faster() -> None:
 def test_a_kernel_that_reuses_its_output_is_not_faster() -> None:
     told = [process(g, wall_ms=[0.2, 1.0], fresh_ms=[1.0, 1.0]) for g in groups(0.2, 4, 1)]
     answer = native_jobs.settle(raw(told))
-    assert (answer["verdict"], answer["reason"]) == ("fail", "recycled")
+    assert (answer["verdict"], answer["reason"]) == ("fail", "stale")
     honest = [process(g, wall_ms=[0.2, 1.0], fresh_ms=[0.2, 1.0]) for g in groups(0.2, 4, 1)]
     assert native_jobs.settle(raw(honest))["effect"] == "faster"

@@ -11,6 +11,7 @@ from klineage.executor import LocalExecutor
 from klineage.gate import GateRequest, Report, StageResult, Trust, Verdict, gate
 from klineage.kernel import Kernel
 from klineage.workload import Workload, load
+
 from klineage_tui.cli import main
 
 MakeC = Callable[..., Kernel]
