@@ -230,7 +230,7 @@ class _Sampled:
 
 
 def _verify(job: _Job) -> int:
-    """Judge what timed runs left behind. Returns how many; raises KernelFault with the judge's reason."""
+    """Judge what timed runs left behind. Returns how many; raises KernelFault("timed_output", ...)."""
     told = {"size": job.request["size"], "dims": job.dims, "seed": job.request["seed"], "number": 0}
     told |= {"recipe": "normal", "variant": ""}
     expected = job.problem.reference(job.inputs, job.dims)
@@ -244,10 +244,9 @@ def _verify(job: _Job) -> int:
         found = examine(case, region, None)
         if "failure" in found:
             wrong = dict(found["failure"])
-            reason, summary = wrong.pop("reason"), wrong.pop("summary")
-            raise KernelFault(
-                reason, f"while it was timed, though not when it was checked: {summary}", **wrong
-            )
+            summary = f"wrong while it was timed, though right when it was checked: {wrong.pop('summary')}"
+            wrong.pop("reason")
+            raise KernelFault("timed_output", summary, **wrong)
     return len(job.left)
 
 
