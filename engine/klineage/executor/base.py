@@ -14,6 +14,7 @@ from klineage.executor.parent import CANCEL_POLL, Cancelled, Died, Parent, Progr
 from klineage.platform import Machine
 
 MOST_FAILURES = 3
+_SHORT = 0.05  # seconds for a worker that has nothing to finish
 _DEVICE_ERROR = re.compile(
     r"CUDA error|CUDA_ERROR|cudaError|device-side assert|illegal memory access|misaligned address|"
     r"unspecified launch failure|fallen off the bus|uncorrectable ECC"
@@ -187,10 +188,10 @@ class Executor(ABC):
         except Died as died:
             explained = self._explained(parent, died)
             explained.words = parent.last_words()
-            parent.close()
+            parent.close(_SHORT)
             raise explained from died
         except BaseException:
-            parent.close()
+            parent.close(_SHORT)
             raise
         slot.parent = parent
         return parent

@@ -11,13 +11,7 @@ from collections.abc import Mapping, Sequence
 from klineage.executor.base import Executor
 from klineage.executor.parent import Died, Parent
 from klineage.platform import Machine, detect
-
-# What a worker may see of the environment: never a key or a token.
-KEPT = (
-    "PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TMPDIR", "TZ", "CC", "LD_LIBRARY_PATH", "PYTHONPATH",
-    "VIRTUAL_ENV", "XDG_CACHE_HOME", "CUDA_HOME", "CUDA_PATH", "CUDA_VISIBLE_DEVICES", "KLINEAGE_CUDA_COMPILER",
-    "TRITON_HOME", "TRITON_CACHE_DIR", "TRITON_PTXAS_PATH", "TRITON_DEFAULT_FP_FUSION",
-)  # fmt: skip
+from klineage.worker.environment import kept
 
 
 class LocalExecutor(Executor):
@@ -28,7 +22,7 @@ class LocalExecutor(Executor):
     ) -> None:
         super().__init__()
         source = os.environ if environment is None else environment
-        self._environment = {name: source[name] for name in KEPT if name in source}
+        self._environment = kept(source)
         self._command = command
 
     def _launch(self, kind: str, device: str) -> Parent:

@@ -218,12 +218,12 @@ class Parent:
     def alive(self) -> bool:
         return self._process.poll() is None
 
-    def close(self) -> None:
-        """End it: the end of its input is enough; a parent that hangs is killed with its group."""
+    def close(self, patience: float = 2.0) -> None:
+        """End it: the end of its input is enough; one that takes longer than ``patience`` is killed with its group."""
         with contextlib.suppress(OSError):
             self._in.close()
         try:
-            self._process.wait(2)
+            self._process.wait(patience)
         except subprocess.TimeoutExpired:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.SIGKILL)

@@ -29,7 +29,10 @@ def main(argv: Sequence[str] | None = None, source: str = "") -> None:
         return
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
         os.environ.setdefault(name, "1")  # read once, when numpy is imported, which the server does
+    from klineage.worker.environment import forget
     from klineage.worker.server import run_once, serve
+
+    forget()
 
     if arguments.once is None:
         serve(arguments.kind, source, arguments.idle)
