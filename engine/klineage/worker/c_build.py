@@ -10,15 +10,14 @@ import re
 import shutil
 import subprocess
 import tempfile
-import time
 from pathlib import Path
 from typing import Any
 
 from klineage.worker import c_inspect
 from klineage.worker.faults import KernelFault, WorkerError
+from klineage.worker.home import building, no_room
 from klineage.worker.process import MEMORY_EXIT
 
-_STALE_SECONDS = 3600
 DEFAULT_FLAGS = ("-O3", "-march=native", "-std=gnu11", "-fno-math-errno")
 _FIXED = ("-fPIC", "-fno-lto", "-fvisibility=default", "-fdiagnostics-color=never")
 _LINK = ("-shared", "-nostartfiles")
@@ -111,7 +110,7 @@ def build(source: bytes, filename: str, flags: tuple[str, ...], cache: Path) -> 
     if found:
         return found
     try:
-        with tempfile.TemporaryDirectory(dir=cache, prefix="build-") as scratch:
+        with tempfile.TemporaryDirectory(dir=building(cache), prefix="build-") as scratch:
             record = _compile(path, source, filename, flags, Path(scratch), cache)
             folder.mkdir(parents=True, exist_ok=True)
             (Path(scratch) / "kernel.so").replace(folder / "kernel.so")
@@ -119,7 +118,7 @@ def build(source: bytes, filename: str, flags: tuple[str, ...], cache: Path) -> 
             partial.write_text(json.dumps(record), encoding="utf-8")
             partial.replace(folder / "record.json")
     except OSError as error:
-        raise _no_room(cache, error) from error
+        raise no_room(cache, error) from error
     return {**record, "library": str(folder / "kernel.so"), "cached": False}
 
 
@@ -195,7 +194,7 @@ def _shim(compiler_path: str, cache: Path) -> Path:
     key = hashlib.sha256((_SHIM + compiler()[1]).encode()).hexdigest()[:16]
     target = cache / f"shim-{key}.o"
     if not target.exists():
-        with tempfile.TemporaryDirectory(dir=cache, prefix="build-") as scratch:
+        with tempfile.TemporaryDirectory(dir=building(cache), prefix="build-") as scratch:
             (Path(scratch) / "shim.c").write_text(_SHIM, encoding="utf-8")
             done = _run([compiler_path, "-O2", "-fPIC", "-c", "shim.c", "-o", "shim.o"], Path(scratch))
             made = Path(scratch) / "shim.o"

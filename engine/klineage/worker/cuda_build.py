@@ -58,8 +58,7 @@ def build(source: bytes, filename: str, flags: tuple[str, ...], platform: str, c
     if found:
         return found
     try:
-        cache.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=cache, prefix="build-") as scratch:
+        with tempfile.TemporaryDirectory(dir=building(cache), prefix="build-") as scratch:
             record = _compile(compiler, source, filename, arguments, tool, Path(scratch))
             folder.mkdir(parents=True, exist_ok=True)
             (Path(scratch) / "kernel.cubin").replace(folder / "kernel.cubin")
@@ -67,8 +66,7 @@ def build(source: bytes, filename: str, flags: tuple[str, ...], platform: str, c
             partial.write_text(json.dumps(record), encoding="utf-8")
             partial.replace(folder / "record.json")
     except OSError as error:
-        text = f"cannot keep compiled kernels in {cache}: {error.strerror}; make room there, or set XDG_CACHE_HOME"
-        raise WorkerError("cache", text) from error
+        raise no_room(cache, error) from error
     return {**record, "cubin": str(folder / "kernel.cubin"), "cached": False}
 
 

@@ -23,10 +23,9 @@ def compile_c(request: dict[str, Any], context: Context) -> Result:
     c_build.compiler()  # in the server, so that its version is asked for once
 
     def build(channel: Channel) -> None:
-        cache = c_build.open_cache(request["cache"])
         held = limits.apply(confinement(request, "compiler"))  # a source can make a compiler eat the machine
         flags = tuple(kernel["flags"])
-        done = c_build.build(source_of(kernel), kernel["filename"], flags, cache)
+        done = c_build.build(source_of(kernel), kernel["filename"], flags, Path(request["cache"]))
         problem = problem_of(request)
         c_native.bind([tuple(p) for p in kernel["parameters"]], problem, request["dims"])
         channel.send(result={"verdict": "pass", "reason": "ok", "summary": "", "layers": held, **done})

@@ -24,7 +24,7 @@ from typing import Any
 
 from klineage.worker import device, limits
 from klineage.worker.faults import KernelFault, WorkerError
-from klineage.worker.home import open_home
+from klineage.worker.home import open_cache, open_home
 from klineage.worker.jobs import Context, Correctness, Result, single, verdict
 from klineage.worker.process import fault_record
 from klineage.worker.watch import Cancelled, Closed, Control
@@ -129,7 +129,7 @@ def _answer(request: dict[str, Any], context: Context, operations: dict[str, Any
         os.chdir(scratch)
         if request.get("cache") == "":  # what is built is kept as long as this server
             request = {**request, "cache": str(Path(tempfile.gettempdir()) / "built")}
-        with _reserved(context):
+        with _reserved(context), open_cache(request.get("cache")):
             result: Result = operation(request, context)
     except KernelFault as fault:
         result = fault_record(fault)
