@@ -10,7 +10,7 @@ from klineage.kernel import Kernel, Surface
 from klineage.workload import Workload
 
 #: More than any hand-written kernel; a file beyond it is refused before it is read into memory.
-MAX_BYTES = 4 * 1024 * 1024
+MAX_BYTES = 1024 * 1024
 
 _SUFFIXES: dict[str, Surface] = {".py": "triton", ".c": "c", ".cu": "cuda"}
 
