@@ -60,7 +60,10 @@ def violations(
 ) -> Iterator[Violation]:
     """Every breach of the policy in code that can run, with its line. ``tensors``: names of buffers."""
     device, names = set(map(id, jitted.values())), Names(tree)
-    for node in running(tree, entry):
+    reached = running(tree, entry)
+    for header in _headers(tree, reached):
+        yield from forbidden(header, names)
+    for node in reached:
         yield from _imports(node)
         yield from forbidden(node, names)
         if id(node) in device:
@@ -89,10 +92,32 @@ def running(tree: ast.Module, entry: str) -> list[ast.stmt]:
     return reached
 
 
+def _headers(tree: ast.Module, reached: list[ast.stmt]) -> Iterator[ast.AST]:
+    """What runs at import of definitions that nobody reaches: decorators, defaults, annotations, class bodies."""
+    pending: list[ast.stmt] = [node for node in tree.body if node not in reached and not _is_main_guard(node)]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, ast.ClassDef):
+            yield ast.copy_location(
+                ast.ClassDef(node.name, node.bases, node.keywords, [], node.decorator_list), node
+            )
+            pending += node.body
+        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            yield node.args
+            yield from (*node.decorator_list, *([node.returns] if node.returns else []))
+        else:
+            yield node
+
+
 def _is_main_guard(node: ast.stmt) -> bool:
-    return isinstance(node, ast.If) and ast.unparse(node.test).replace('"', "'") in (
-        "__name__ == '__main__'",
-        "'__main__' == __name__",
+    return (
+        isinstance(node, ast.If)
+        and not node.orelse
+        and ast.unparse(node.test).replace('"', "'")
+        in (
+            "__name__ == '__main__'",
+            "'__main__' == __name__",
+        )
     )
 
 

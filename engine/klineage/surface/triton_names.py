@@ -22,7 +22,7 @@ _TRITON = _words(
     __version__ Config TensorWrapper autotune cdiv constexpr_function heuristics jit must_use_result next_power_of_2
     reinterpret set_allocator runtime.driver runtime.jit.jit runtime.autotuner.autotune runtime.autotuner.Config
     runtime.autotuner.heuristics runtime.Config runtime.autotune runtime.heuristics runtime.reinterpret
-    tools.tensor_descriptor.TensorDescriptor tools.experimental_descriptor
+    testing.Benchmark testing.perf_report tools.tensor_descriptor.TensorDescriptor tools.experimental_descriptor
     """
 )
 _NEVER = _words(
