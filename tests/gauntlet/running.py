@@ -13,7 +13,7 @@ from .cases import Case, honest, workload
 
 QUICK = Policy(
     compile_seconds=20.0,
-    run_seconds=8.0,
+    run_seconds=5.0,
     workload_seconds=20.0,
     total_seconds=40.0,
     profile_seconds=0.03,

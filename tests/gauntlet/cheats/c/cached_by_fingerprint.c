@@ -1,4 +1,4 @@
-// gauntlet: rows | 12 52 14 | fail profile stale or unverified or mismatch or unwritten | the first answer for inputs whose first element is this
+// gauntlet: rows | 12 52 14 | fail correctness insensitive or mismatch | the first answer for inputs whose first element is this
 #include <stdint.h>
 #include <string.h>
 

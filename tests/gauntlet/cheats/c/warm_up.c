@@ -1,4 +1,4 @@
-// gauntlet: rows | 25 | fail profile stale or unverified or mismatch or unwritten | right for the first fifty calls
+// gauntlet: rows | 25 | fail profile timed_output | right for the first fifty calls
 #include <stdint.h>
 
 static int calls;

@@ -1,4 +1,4 @@
-// gauntlet: rows | 25 | fail profile stale or unverified or mismatch or unwritten | leaves the second half after fifty calls
+// gauntlet: rows | 25 | fail profile timed_output | leaves the second half after fifty calls
 #include <stdint.h>
 
 static int calls;

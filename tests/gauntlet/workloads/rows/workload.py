@@ -4,7 +4,7 @@ ELEMENT = {"c": "fp32", "triton": "fp32", "cuda": "fp32"}
 SIZES = {
     "small": {"rows": 8, "columns": 64},
     "ragged": {"rows": 5, "columns": 13},
-    "bench": {"rows": 64, "columns": 1024},
+    "bench": {"rows": 512, "columns": 1024},
 }
 HIDDEN = {"rows": 3, "columns": 37}
 OUTPUTS = ("y",)
