@@ -335,7 +335,7 @@ def _nothing_left(folder: Path, outcome: Outcome) -> None:
     left = sorted(str(path.relative_to(folder)) for path in (folder / "tmp").rglob("*"))
     if left:
         outcome.problems.append(f"{len(left)} files left: {', '.join(left[:5])}")
-    unfinished = len(list((folder / "cache" / "c").glob("build-*")))
+    unfinished = len(list((folder / "cache" / "c").glob("job-*")))
     if unfinished:
         outcome.notes.append(
             f"{unfinished} unfinished builds of killed workers in the cache, to be swept after an hour"

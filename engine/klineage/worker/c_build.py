@@ -122,28 +122,6 @@ def build(source: bytes, filename: str, flags: tuple[str, ...], cache: Path) -> 
     return {**record, "library": str(folder / "kernel.so"), "cached": False}
 
 
-def open_cache(folder: str) -> Path:
-    """The cache folder of a request, made if need be. Raises WorkerError("cache") when it cannot be."""
-    cache = Path(folder)
-    try:
-        cache.mkdir(parents=True, exist_ok=True)
-        for unfinished in cache.glob("build-*"):  # of a worker that was killed
-            if time.time() - unfinished.stat().st_mtime > _STALE_SECONDS:
-                shutil.rmtree(unfinished, ignore_errors=True)
-    except FileNotFoundError:  # swept by another worker at the same moment
-        pass
-    except OSError as error:
-        raise _no_room(cache, error) from error
-    return cache
-
-
-def _no_room(cache: Path, error: OSError) -> WorkerError:
-    text = (
-        f"cannot keep compiled kernels in {cache}: {error.strerror}; make room there, or set XDG_CACHE_HOME"
-    )
-    return WorkerError("cache", text)
-
-
 def _cached(folder: Path) -> dict[str, Any] | None:
     """A finished entry. A damaged one is a miss, and is built again."""
     library = folder / "kernel.so"

@@ -13,6 +13,7 @@ from typing import Any
 
 from klineage.worker import cuda_elf, cuda_nvrtc, cuda_tools
 from klineage.worker.faults import KernelFault, WorkerError
+from klineage.worker.home import building, no_room
 from klineage.worker.triton_cubin import histogram
 
 _SCHEMA = "1"

@@ -11,11 +11,15 @@ import functools
 import os
 import shutil
 import tempfile
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
 from klineage.worker.faults import WorkerError
 
 _PREFIX = "klineage-server-"
+_BUILDING = "KLINEAGE_BUILDING"
+_STALE_SECONDS = 3600
 _held: list[int] = []  # the lock lives as long as this process
 
 
@@ -63,3 +67,48 @@ def _orphaned(folder: Path) -> bool:
     finally:
         os.close(descriptor)
     return True
+
+
+@contextlib.contextmanager
+def open_cache(folder: object) -> Iterator[None]:
+    """Make the folder of kept builds that a request names, and in it one for this job's unfinished ones, while it lasts.
+
+    Raises WorkerError("cache") when there is no place for them.
+    """
+    if not isinstance(folder, str):
+        yield
+        return
+    cache = Path(folder)
+    try:
+        cache.mkdir(parents=True, exist_ok=True)
+        _sweep_builds(cache)
+        own = tempfile.mkdtemp(dir=cache, prefix="job-")
+    except OSError as error:
+        raise no_room(cache, error) from error
+    os.environ[_BUILDING] = own
+    try:
+        yield
+    finally:
+        del os.environ[_BUILDING]
+        shutil.rmtree(own, ignore_errors=True)
+
+
+def building(cache: Path) -> Path:
+    """Where unfinished builds of this job are, on the disk of ``cache``."""
+    return Path(os.environ.get(_BUILDING) or cache)
+
+
+def no_room(cache: Path, error: OSError) -> WorkerError:
+    """The fault of a cache that cannot be written."""
+    text = (
+        f"cannot keep compiled kernels in {cache}: {error.strerror}; make room there, or set XDG_CACHE_HOME"
+    )
+    return WorkerError("cache", text)
+
+
+def _sweep_builds(cache: Path) -> None:
+    """Remove what servers that were killed left: nothing is built for an hour."""
+    for unfinished in cache.glob("job-*"):
+        with contextlib.suppress(FileNotFoundError):  # another server was faster
+            if time.time() - unfinished.stat().st_mtime > _STALE_SECONDS:
+                shutil.rmtree(unfinished, ignore_errors=True)
