@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -148,7 +149,7 @@ def named(seen: Seen, own: tuple[str, ...] = ()) -> Iterator[None]:
     """
     import torch
 
-    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profiler:
+    with _profiler() as profiler:
         yield
         torch.cuda.synchronize()
     device = torch.autograd.DeviceType.CUDA
@@ -156,6 +157,33 @@ def named(seen: Seen, own: tuple[str, ...] = ()) -> Iterator[None]:
     ran = sorted(name for name in names if not _NO_KERNEL.search(name))
     seen.ran = ran or None
     refuse_foreign(ran, {*seen.launched, *own})
+
+
+@contextlib.contextmanager
+def _profiler() -> Iterator[Any]:
+    """torch's profiler of the device; what it prints when it starts and stops is nobody's."""
+    import torch
+
+    profiler = torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA])
+    with _quiet():
+        profiler.__enter__()
+    try:
+        yield profiler
+    finally:
+        with _quiet():
+            profiler.__exit__(None, None, None)
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 2)
+    os.close(nowhere)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
 
 
 def refuse_foreign(ran: list[str], own: set[str]) -> None:
@@ -166,7 +194,7 @@ def refuse_foreign(ran: list[str], own: set[str]) -> None:
         raise KernelFault(
             "foreign_kernels",
             f"the device also ran {names}, which {'is' if len(foreign) == 1 else 'are'} not of this file",
-            kernels=foreign,
+            foreign=foreign,
         )
 
 
@@ -180,6 +208,6 @@ def open_profiler() -> None:
     """Start the profiler once, before the child is confined: it opens files and the driver's library."""
     import torch
 
-    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]):
+    with _profiler():
         torch.zeros(1, device="cuda")
         torch.cuda.synchronize()
