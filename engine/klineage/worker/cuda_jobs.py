@@ -28,7 +28,6 @@ def compile_cuda(request: dict[str, Any], context: Context) -> Result:
     def build(channel: Channel) -> None:
         problem, dims = problem_of(request), request["dims"]
         tensors = problem.tensors(dims)
-        cache = c_build.open_cache(request["cache"])
         walls = confinement(request, "compiler")
         held = limits.apply(dataclasses.replace(walls, reads=(*walls.reads, *cuda_tools.folders())))
         done = cuda_build.build(
@@ -36,7 +35,7 @@ def compile_cuda(request: dict[str, Any], context: Context) -> Result:
             kernel["filename"],
             tuple(kernel["flags"]),
             request["target"],
-            cache,
+            Path(request["cache"]),
         )
         steps = cuda_plan.plan(kernel, tensors, dims, problem.scalars)
         if not steps:
