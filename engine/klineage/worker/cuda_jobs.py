@@ -6,7 +6,7 @@ import dataclasses
 from pathlib import Path
 from typing import Any
 
-from klineage.worker import buffers, c_build, cuda_build, cuda_plan, cuda_tools, limits, on_device
+from klineage.worker import buffers, cuda_build, cuda_plan, cuda_tools, limits, on_device
 from klineage.worker.check import confinement, prepare_torch
 from klineage.worker.cuda_runner import CudaRunner, packed
 from klineage.worker.faults import KernelFault
