@@ -130,6 +130,12 @@ def _note(session: Session, kind: str, listed: Cases, answer: dict[str, Any]) ->
     session.evidence.update(notes)
 
 
+def other_code(session: Session, size: str, launched: dict[str, str]) -> str:
+    """The kernels whose code is not what was checked at this size, by the sha256 of both."""
+    checked = {name: session.evidence.get(f"artifact {name} at {size}") for name in launched}
+    return ", ".join(name for name, code in launched.items() if checked[name] not in (None, code))
+
+
 def _passed(session: Session, kind: str, listed: Cases, answer: dict[str, Any]) -> StageResult:
     worst, rtol, rms = (float(answer[name]) for name in ("worst", "rtol", "rms"))
     sizes = ", ".join(dict.fromkeys(told["size"] for told in listed))
@@ -154,7 +160,7 @@ def _passed(session: Session, kind: str, listed: Cases, answer: dict[str, Any]) 
 
 
 def _error_key(session: Session, kernel: Kernel, kind: str) -> str:
-    return cache.counts_key(f"{kernel.hash} {kind}", session.request)
+    return cache.counts_key(f"{kernel.hash} {kind}", session.request, session.elsewhere)
 
 
 def _baseline_error(session: Session, kind: str, own: float) -> float | None:

@@ -194,6 +194,10 @@ def _time(session: Session) -> StageResult:
         seed=fresh_seeds(policy)[0],
         workload=workload_job(request.workload, "triton"),
     )
+    other = correctness.other_code(session, size, answer.get("launched") or {})
+    if other:
+        text = f"{other} had other code when it was timed than when it was checked; gate again"
+        return StageResult("profile", Verdict.ERROR, "artifact", text)
     return timed_on_gpu(session, answer, size)
 
 

@@ -149,27 +149,35 @@ def named(seen: Seen, own: tuple[str, ...] = ()) -> Iterator[None]:
     """
     import torch
 
-    with _profiler() as profiler:
+    profiler = _started()
+    try:
         yield
         torch.cuda.synchronize()
+    finally:
+        _stop(profiler)
     device = torch.autograd.DeviceType.CUDA
-    names = {str(event.name) for event in profiler.events() if event.device_type == device}
+    events = profiler.events() if profiler else []
+    names = {str(event.name) for event in events if event.device_type == device}
     ran = sorted(name for name in names if not _NO_KERNEL.search(name))
     seen.ran = ran or None
     refuse_foreign(ran, {*seen.launched, *own})
 
 
-@contextlib.contextmanager
-def _profiler() -> Iterator[Any]:
-    """torch's profiler of the device; what it prints when it starts and stops is nobody's."""
+def _started() -> Any:
+    """torch's profiler of the device, running; None where there is none. What it prints is nobody's."""
     import torch
 
     profiler = torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA])
     with _quiet():
-        profiler.__enter__()
-    try:
-        yield profiler
-    finally:
+        try:
+            profiler.__enter__()
+        except (RuntimeError, AssertionError):
+            return None
+    return profiler
+
+
+def _stop(profiler: Any) -> None:
+    if profiler is not None:
         with _quiet():
             profiler.__exit__(None, None, None)
 
@@ -208,6 +216,7 @@ def open_profiler() -> None:
     """Start the profiler once, before the child is confined: it opens files and the driver's library."""
     import torch
 
-    with _profiler():
-        torch.zeros(1, device="cuda")
-        torch.cuda.synchronize()
+    profiler = _started()
+    torch.zeros(1, device="cuda")
+    torch.cuda.synchronize()
+    _stop(profiler)

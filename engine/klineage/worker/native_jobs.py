@@ -15,7 +15,7 @@ from klineage.worker.runners import problem_of, source_of
 
 CONTRADICTION = 1.5  # two ways of measuring one ratio that differ by more say that neither is to be believed
 SHORT_MS, CRASS = 0.02, 4.0  # single calls shorter than this scatter, so there it takes a factor of four
-_CARRIED = ("cold_ms", "cold_bytes", "verified", "timer_note", "clocks", "device")
+_CARRIED = ("cold_ms", "cold_bytes", "verified", "timer_note", "clocks", "device", "launched")
 
 
 def compile_c(request: dict[str, Any], context: Context) -> Result:

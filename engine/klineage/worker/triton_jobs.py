@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from klineage.worker import buffers, effect, limits, on_device
+from klineage.worker import buffers, effect, launches, limits, on_device
 from klineage.worker.check import confinement, prepare_torch
 from klineage.worker.faults import WorkerError
 from klineage.worker.jobs import Context, Result, single
@@ -102,6 +102,10 @@ def time_triton(request: dict[str, Any], context: Context) -> Result:
         raw = triton_gpu.measure(entry, baseline, sets, request["plan"]["rounds"], check)
         if baseline is None:
             raw["alone"] = raw["candidate_ms"]
+        seen = launches.Seen()  # after all that was timed: what rested or changed by then shows
+        with launches.recorded(seen), launches.named(seen):
+            entry.function(**entry.bind(sets[0]))
+        raw["launched"] = seen.launched
         channel.send(result={**raw, "cost": cost, "device": triton_gpu.device(), "layers": held})
 
     answer = single(context, body, request["limits"]["total_seconds"], "while it was timed")
