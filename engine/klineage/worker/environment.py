@@ -9,6 +9,7 @@ from pathlib import Path
 
 _NAMES = (
     "PATH", "HOME", "USER", "LANG", "TMPDIR", "TZ", "CC", "LD_LIBRARY_PATH", "PYTHONPATH", "VIRTUAL_ENV", "XDG_CACHE_HOME",
+    "KLINEAGE_CUDA_COMPILER",
 )  # fmt: skip
 _FAMILIES = ("LC_", "CUDA_", "TRITON_")
 _SECRETS = ("KEY", "TOKEN", "SECRET", "PASSWORD")
