@@ -53,7 +53,12 @@ BROKEN = {
     "outputs text": ('OUTPUTS = ("y",)', 'OUTPUTS = "y"', "OUTPUTS must be"),
     "element": ('"c": "fp32"', '"c": "fp33"', "unknown type 'fp33'"),
     "scalars": ("1.5", '"1.5"', "SCALARS must map"),
-}
+    "distributions": (
+        "SCALARS", 'DISTRIBUTIONS = ("uniform",)\nSCALARS', "DISTRIBUTIONS names uniform; there are normal"),
+    "as drawn": ("SCALARS", 'AS_DRAWN = "x"\nSCALARS', "AS_DRAWN must be a tuple"),
+    "atomics": ("SCALARS", "ATOMICS = 1\nSCALARS", "ATOMICS must be True"),
+    "over-read": ("SCALARS", "OOB_READ = -4\nSCALARS", "OOB_READ must be a number of bytes"),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", BROKEN)
