@@ -21,6 +21,7 @@ from klineage.errors import KlineageError
 from klineage.executor.bundle import program, program_hash
 from klineage.gate.policy import POLICY
 from klineage.gate.record import report_from_json
+from klineage.gate.reproduce import workload_word
 from klineage.gate.request import GateRequest
 from klineage.gate.run import prepare
 from klineage.gate.verdict import Report
@@ -97,7 +98,7 @@ def _job(item: Item, key: bytes, digest: str) -> dict[str, Any]:
         "kernels": [_carried(kernel, request) for kernel in kernels],
         "workload": {
             "name": request.workload.name,
-            "path": request.workload.path.name,
+            "path": workload_word(request.workload.path, request.workload.name),
             "source": base64.b64encode(request.workload.source).decode(),
         },
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from pathlib import Path
 
+from klineage.errors import KlineageError
 from klineage.gate.request import GateRequest
 from klineage.gate.verdict import StageResult
 from klineage.resources import shipped
@@ -22,7 +23,7 @@ def reproduce(request: GateRequest, seeds: tuple[int, ...], stages: tuple[StageR
         "gate",
         kernel.filename,
         "--workload",
-        _workload(request.workload.path, request.workload.name),
+        workload_word(request.workload.path, request.workload.name),
     ]
     words += ["--surface", kernel.surface, "--platform", request.platform, "--phase", request.phase]
     if kernel.surface != "cuda":
@@ -36,7 +37,10 @@ def reproduce(request: GateRequest, seeds: tuple[int, ...], stages: tuple[StageR
     return shlex.join([*words, "--fresh"])
 
 
-def _workload(path: Path, name: str) -> str:
-    """Its name when it is a shipped one, else its path."""
-    ours = shipped("experts").resolve()
+def workload_word(path: Path, name: str) -> str:
+    """What ``--workload`` takes for it: its name when it is a shipped one, else its path."""
+    try:
+        ours = shipped("experts").resolve()
+    except KlineageError:  # a batch file has no experts with it; its paths are such words already
+        return str(path)
     return name if ours in path.resolve().parents else str(path)
