@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from klineage.errors import KlineageError
-from klineage.gate import correctness
+from klineage.gate import correctness, evidence
 from klineage.gate.cache import folder
 from klineage.gate.counts import RESOURCES, amount, compare
 from klineage.gate.device import timed_on_gpu
@@ -120,7 +120,7 @@ def check(session: Session) -> StageResult:
         return StageResult("correctness", Verdict.UNSUPPORTED, "no_torch", _NO_TORCH)
     session.environment.update({f"worker {name}": version for name, version in versions.items()})
     session.trust = Trust.MEASURED_GPU
-    return correctness.check(session, "gpu")
+    return evidence.sanitize_on_gpu(session, correctness.check(session, "gpu"))
 
 
 def _unjudged(session: Session) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from klineage.gate import evidence
 from klineage.gate.ceiling import floor_ms
 from klineage.gate.native import timed
 from klineage.gate.session import Session
@@ -28,7 +29,9 @@ def timed_on_gpu(session: Session, answer: dict[str, Any], size: str) -> StageRe
     notes = [str(answer.get("timer_note") or ""), changed(clocks)]
     text = "; ".join([result.summary, *(note for note in notes if note)])
     numbers = {k: float(v) for k, v in clocks.items() if isinstance(v, (int, float))}
-    return replace(result, summary=text, numbers={**result.numbers, **numbers})
+    return evidence.counters_on_gpu(
+        session, replace(result, summary=text, numbers={**result.numbers, **numbers})
+    )
 
 
 def _told(device: dict[str, Any], clocks: dict[str, Any]) -> dict[str, str]:

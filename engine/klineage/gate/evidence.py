@@ -19,7 +19,7 @@ def _job(op: str, kernel: dict[str, Any], workload: Workload, size: str, policy:
     return {
         "op": op,
         "kernel": kernel,
-        "workload": workload_job(workload, "c"),
+        "workload": workload_job(workload, str(kernel["surface"])),
         "size": size,
         "dims": workload.sizes[size],
         "seed": COUNT_SEED,
@@ -65,6 +65,47 @@ def sanitize(session: Session, passed: StageResult) -> StageResult:
         summary=f"{passed.summary}; ASan and UBSan at {size} found nothing",
         numbers={**passed.numbers, "sanitized": 1.0},
     )
+
+
+def sanitize_on_gpu(session: Session, passed: StageResult) -> StageResult:
+    """After correctness passed on a GPU, in an admission or when asked: once under compute-sanitizer."""
+    request = session.request
+    if passed.verdict is not Verdict.PASS or not (request.sanitize or request.phase == "admission"):
+        return passed
+    size = sanitized_size(request.workload)
+    answer = session.job(
+        "correctness",
+        "gpu",
+        session.policy.total_seconds,
+        **_job("sanitize_gpu", session.kernel, request.workload, size, session.policy),
+    )
+    if answer["verdict"] == "fail":
+        return failed("correctness", answer)
+    if answer["verdict"] != "pass":
+        return replace(passed, summary=f"{passed.summary}; not sanitized: {answer['summary']}")
+    return replace(
+        passed,
+        summary=f"{passed.summary}; memcheck and racecheck at {size} found nothing",
+        numbers={**passed.numbers, "sanitized": 1.0},
+    )
+
+
+def counters_on_gpu(session: Session, profile: StageResult) -> StageResult:
+    """The profile with ncu's counters of one run at the timed size, when they were asked for."""
+    if not session.request.counters or profile.verdict not in (Verdict.PASS, Verdict.NOISY):
+        return profile
+    size = next(n for n in ("paper", "bench", "small") if n in session.request.workload.sizes)
+    answer = session.job(
+        "profile",
+        "gpu",
+        session.policy.total_seconds,
+        **_job("count_gpu", session.kernel, session.request.workload, size, session.policy),
+    )
+    if answer["verdict"] != "pass":
+        return replace(profile, summary=f"{profile.summary}; not counted: {answer['summary']}")
+    counts = {name: float(value) for name, value in answer["counts"].items()}
+    text = f"ncu at {size}: " + ", ".join(f"{name} {value:.4g}" for name, value in counts.items())
+    return replace(profile, numbers={**profile.numbers, **counts}, summary=f"{profile.summary}; {text}")
 
 
 def instructions(session: Session, profile: StageResult, baseline: dict[str, Any] | None) -> StageResult:

@@ -6,7 +6,7 @@ import threading
 from typing import Any
 
 from klineage.errors import KlineageError
-from klineage.gate import cache, correctness
+from klineage.gate import cache, correctness, evidence
 from klineage.gate.capability import TRITON_REMEDY
 from klineage.gate.counts import RESOURCES, amount, compare, compiled_counts, total_bytes
 from klineage.gate.device import timed_on_gpu
@@ -147,7 +147,8 @@ def check(session: Session) -> StageResult:
     if missing:
         return missing
     session.trust = Trust.MEASURED_GPU if measured else Trust.INTERPRETED
-    return correctness.check(session, kind)
+    found = correctness.check(session, kind)
+    return evidence.sanitize_on_gpu(session, found) if measured else found
 
 
 def profile(session: Session) -> StageResult:

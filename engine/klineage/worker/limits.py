@@ -35,6 +35,7 @@ class Limits:
     open_files: int = 256
     processes: bool = False  # may it start programs? (a compiler must, a kernel must not)
     devices: bool = False
+    sockets: bool = False  # may it make system calls that seccomp refuses? (NVIDIA's tools must)
     folder_bytes: int = 256 << 20
     reads: tuple[str, ...] = ()
     writes: tuple[str, ...] = ()
@@ -108,7 +109,7 @@ def apply(limits: Limits, name: str = "child") -> dict[str, bool]:
     held["files"] = confined and landlock.restrict(
         limits.reads, (folder, *limits.writes), limits.processes, limits.devices
     )
-    filtered = confined and seccomp.install(limits.processes)
+    filtered = confined and not limits.sockets and seccomp.install(limits.processes)
     held["no_signals_or_sockets"] = filtered
     if not limits.processes:
         held["no_processes"] = filtered

@@ -80,7 +80,7 @@ def _operations(kind: str) -> dict[str, Callable[[dict[str, Any], Context], Resu
         table.update(compile_c=native_jobs.compile_c, time_c=native_jobs.time_c)
         table.update(sanitize_c=c_harness.sanitize_c, count_c=c_harness.count_c)
     else:
-        from klineage.worker import cuda_jobs, triton_jobs
+        from klineage.worker import cuda_jobs, gpu_tools, triton_jobs
 
         table.update(
             time_cuda=cuda_jobs.time_cuda,
@@ -88,6 +88,7 @@ def _operations(kind: str) -> dict[str, Callable[[dict[str, Any], Context], Resu
             count=triton_jobs.count,
             time_triton=triton_jobs.time_triton,
         )
+        table.update(sanitize_gpu=gpu_tools.sanitize_gpu, count_gpu=gpu_tools.count_gpu)
         table["device"] = triton_jobs.device
         table["health"] = _health
     return table

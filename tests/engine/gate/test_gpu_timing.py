@@ -172,6 +172,8 @@ class Told:
             name = "a device nobody measured"
 
     class request:
+        counters = False
+
         class workload:
             element = {"triton": "bf16"}
 
