@@ -8,6 +8,7 @@ import json
 import os
 import sys
 import tempfile
+import traceback
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -65,7 +66,15 @@ def _run(job: dict[str, Any], place: str, workers: LocalExecutor, program: str) 
         print(json.dumps({**head, "refused": str(error)}), flush=True)
         _say(f"    not gated: {error}")
         return False
-    found = gate(request, _progress, fresh=True, keep=False, executor=workers)
+    try:
+        found = gate(request, _progress, fresh=True, keep=False, executor=workers)
+    except Exception as defect:  # the jobs after it are not its fault
+        traceback.print_exc()
+        print(
+            json.dumps({**head, "refused": f"a defect of klineage: {type(defect).__name__}: {defect}"}),
+            flush=True,
+        )
+        return False
     report = json.loads(json.dumps(_plain(asdict(found)), allow_nan=False))
     from klineage.gate.batch import seal
 
