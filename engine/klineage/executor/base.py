@@ -55,9 +55,10 @@ class Executor(ABC):
         """What the machine is. Raises Died when it cannot be asked."""
 
     def _devices(self, cancel: threading.Event | None) -> list[str]:
-        """The GPUs to share jobs among: those that are like the first."""
+        """The GPUs to share jobs among: those that are like the first. An only one is left to the driver to find."""
         gpus = self.machine(cancel).gpus
-        return [gpu.uuid for gpu in gpus if gpu.name == gpus[0].name and gpu.uuid] or [""]
+        alike = [gpu.uuid for gpu in gpus if gpu.name == gpus[0].name and gpu.uuid]
+        return alike if len(alike) > 1 else [""]
 
     def submit(
         self,

@@ -84,6 +84,15 @@ def test_jobs_are_spread_over_the_gpus_and_each_has_one_at_a_time(workers: Worke
     assert time.monotonic() - begin >= 0.8
 
 
+def test_an_only_gpu_is_left_to_the_driver_to_find(plan: Plan) -> None:
+    for gpus in (0, 1):
+        workers = Workers(plan, gpus)
+        try:
+            assert run(workers)["device"] == "-"
+        finally:
+            workers.close()
+
+
 def test_one_caller_stays_on_one_gpu(workers: Workers) -> None:
     assert {run(workers)["device"] for _ in range(3)} == {"GPU-0"}
     assert len(workers.pids()) == 1
@@ -120,7 +129,7 @@ def test_three_failed_checks_end_the_use_of_a_device(plan: Plan) -> None:
         answers = [run(workers) for _ in range(4)]
         assert [(a["verdict"], a["reason"]) for a in answers] == [("error", "device")] * 4
         assert "failed its check" in answers[0]["summary"]
-        assert "GPU-0 on this machine failed 3 checks in a row and is used no more" in answers[2]["summary"]
+        assert "the GPU on this machine failed 3 checks in a row and is used no more" in answers[2]["summary"]
         assert answers[3]["summary"] == answers[2]["summary"]
         assert plan.log()["health"] == 3
     finally:
