@@ -25,6 +25,10 @@ _LOOP_PRAGMA = re.compile(
     re.MULTILINE,
 )
 _ARRAY_ALIGNMENT = re.compile(rb"(?<=\])\s*__attribute__\s*\(\(\s*_*aligned_*\s*\([^()]*\)\s*\)\)")
+# A macro that makes a function, on a line of its own: without a semicolon the grammar reads what follows as its body.
+_TOP_LEVEL_MACRO = re.compile(
+    rb"^[A-Z_][A-Z0-9_]*[ \t]*\([^()\r\n]*(?:\([^()\r\n]*\)[^()\r\n]*)*\)[ \t]*(?=\r?$)", re.MULTILINE
+)
 # CUDA attributes with arguments that the grammar does not know.
 _CUDA_ATTRIBUTE = re.compile(rb"\b__(?:cluster_dims|block_size|maxnreg)__\s*\((?:[^()]|\([^()]*\))*\)")
 _VISIBLE = re.compile(rb"[^\r\n]")
@@ -243,7 +247,8 @@ def _language(surface: Surface) -> Language:
 def readable(surface: Surface, source: bytes) -> bytes:
     """What the grammar can read, of the same length.
 
-    Lone CRs end lines, bytes that are no UTF-8 are ``?``; in C and CUDA, loop pragmas and array alignments are blank.
+    Lone CRs end lines, bytes that are no UTF-8 are ``?``. In C and CUDA blank are: loop pragmas, array alignments,
+    and macros on lines of their own.
     """
     source = _LONE_CR.sub(b"\n", source)
     try:
@@ -252,7 +257,7 @@ def readable(surface: Surface, source: bytes) -> bytes:
         source = _INVALID_UTF8.sub(b"?", source)
     if surface != "triton":
         extra = (_CUDA_ATTRIBUTE,) if surface == "cuda" else ()
-        for pattern in (_LOOP_PRAGMA, _ARRAY_ALIGNMENT, *extra):
+        for pattern in (_LOOP_PRAGMA, _ARRAY_ALIGNMENT, _TOP_LEVEL_MACRO, *extra):
             source = pattern.sub(lambda match: _VISIBLE.sub(b" ", match.group()), source)
     return source
 

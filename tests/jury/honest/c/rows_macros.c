@@ -3,9 +3,9 @@
 
 #define CAT_(a, b) a##b
 #define CAT(a, b) CAT_(a, b)
-#define STEP(name, op) CAT(do_, name)(float a, float b) { return a op b; }
-static inline float STEP(scale, *)
-static inline float STEP(shift, +)
+#define STEP(name, op) static inline float CAT(do_, name)(float a, float b) { return a op b; }
+STEP(scale, *)
+STEP(shift, +)
 #define FOR(i, n) for (int64_t i = 0; i < (n); i++)
 
 void entry(const float *x, const float *bias, float *y, int64_t rows, int64_t columns, float alpha)
