@@ -63,8 +63,8 @@ _KERNEL = """#include <stdint.h>
 void polynomial(const float *restrict x, const float *restrict start, float *restrict y, int64_t rows, int64_t columns) {
   volatile int64_t planted = %d; /* %s */
   const int64_t all = rows + planted;
-  for (int64_t i = 0; i < all; i++) {
-    const int64_t row = i < rows ? i : i - rows;
+  for (int64_t i = 0, row = 0; i < all; i++, row++) {
+    if (row == rows) row = 0;
     for (int64_t j = 0; j < columns; j++) {
       const float v = x[row * columns + j] * 0.5f;
       float p = start[j];

@@ -77,3 +77,13 @@ def test_a_shipped_workload_goes_by_its_name(executor: LocalExecutor, c: MakeC) 
     refused = gate(GateRequest(kernel, load("gemm"), "cpu-native"), fresh=True, executor=executor)
     assert "--workload gemm" in refused.reproduce
     assert "--seed" not in refused.reproduce  # no seed had to do with it
+
+
+def test_the_panel_shows_the_command() -> None:
+    from klineage_tui.presentation.gate import GateView, gate_lines
+
+    command = "klineage gate kernel.c --workload gemm --seed 7 --fresh"
+    failed = Report(
+        "k", "w", "cpu", "2", Trust.MEASURED_CPU, (stage("static", Verdict.FAIL, "entry"),), reproduce=command
+    )
+    assert f"reproduce: {command}" in [line.text for line in gate_lines(GateView("current", failed), 100)]
