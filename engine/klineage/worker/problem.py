@@ -7,7 +7,6 @@ function in its sentence, never a fault of the kernel.
 from __future__ import annotations
 
 import contextlib
-import inspect
 import signal
 import traceback
 from collections.abc import Callable, Iterator
@@ -17,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from klineage.worker import on_device
-from klineage.worker.buffers import FLOATS, ITEMSIZE, RECIPES, RELATIVE_TOLERANCE, Rng, decode, encode
+from klineage.worker import answers, on_device
+from klineage.worker.buffers import FLOATS, ITEMSIZE, RECIPES, RELATIVE_TOLERANCE, Rng, encode
 from klineage.worker.faults import WorkerError
 
 Tensors = dict[str, tuple[str, tuple[int, ...]]]
@@ -35,28 +34,26 @@ class Problem:
     element: str
     namespace: dict[str, Any]
 
-    def _error(self, function: str, complaint: str) -> WorkerError:
+    def error(self, function: str, complaint: str) -> WorkerError:
         return WorkerError("workload", f"{self.path}: {function} {complaint}")
 
-    def _function(self, name: str) -> Callable[..., Any]:
+    def function(self, name: str) -> Callable[..., Any]:
         function = self.namespace.get(name)
         if not callable(function):
-            raise self._error(f"{name}()", "is missing; docs/workloads.md says what it must return")
+            raise self.error(f"{name}()", "is missing; docs/workloads.md says what it must return")
         found: Callable[..., Any] = function
         return found
 
-    def _call(self, name: str, *values: Any, **named: Any) -> Any:
-        function = self._function(name)
+    def call(self, name: str, *values: Any, **named: Any) -> Any:
+        function = self.function(name)
         try:
             return function(*values, **named)
         except MemoryError:
-            raise self._error(
-                f"{name}()", "needs more memory than a gate allows; use smaller sizes"
-            ) from None
+            raise self.error(f"{name}()", "needs more memory than a gate allows; use smaller sizes") from None
         except _RAISED as error:
             lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename == self.path]
             where = f" (line {lines[-1]})" if lines else ""
-            raise self._error(f"{name}()", f"raised {type(error).__name__}: {error}{where}") from error
+            raise self.error(f"{name}()", f"raised {type(error).__name__}: {error}{where}") from error
 
     @property
     def outputs(self) -> tuple[str, ...]:
@@ -97,28 +94,28 @@ class Problem:
 
     def tensors(self, dims: dict[str, int]) -> Tensors:
         """Every buffer, inputs first: name to (type, shape)."""
-        answer = self._call("tensors", self.element, **dims)
+        answer = self.call("tensors", self.element, **dims)
         if not isinstance(answer, dict):
-            raise self._error("tensors()", f"returned {type(answer).__name__}, not {{name: (type, shape)}}")
+            raise self.error("tensors()", f"returned {type(answer).__name__}, not {{name: (type, shape)}}")
         checked: Tensors = {}
         for name, entry in answer.items():
             try:
                 type_, shape = entry
                 extents = tuple(int(extent) for extent in shape)
             except (TypeError, ValueError):
-                raise self._error("tensors()", f"gives {entry!r} for {name}, not (type, shape)") from None
+                raise self.error("tensors()", f"gives {entry!r} for {name}, not (type, shape)") from None
             if type_ not in ITEMSIZE:
-                raise self._error(
+                raise self.error(
                     "tensors()", f"gives {name} the unknown type {type_!r}; known: {', '.join(ITEMSIZE)}"
                 )
             if any(extent < 1 for extent in extents):
-                raise self._error(
+                raise self.error(
                     "tensors()", f"gives {name} the shape {extents}; every extent must be positive"
                 )
             checked[str(name)] = (type_, extents)
         for name in (*self.outputs, *self.mutates):
             if name not in checked:
-                raise self._error("tensors()", f"has no buffer {name}, which OUTPUTS or MUTATES names")
+                raise self.error("tensors()", f"has no buffer {name}, which OUTPUTS or MUTATES names")
         return checked
 
     def inputs(
@@ -133,7 +130,7 @@ class Problem:
         needed = [name for name in tensors if name not in self.outputs or name in answer]
         if set(answer) != set(needed):
             missing = ", ".join(sorted(set(needed) ^ set(answer)))
-            raise self._error("inputs()", f"and tensors() disagree about {missing}")
+            raise self.error("inputs()", f"and tensors() disagree about {missing}")
         if self.as_drawn and recipe != "normal":
             plain = self._drawn(seed, "normal", dims, device)
             answer = {**answer, **{name: plain[name] for name in self.as_drawn}}
@@ -142,7 +139,7 @@ class Problem:
             type_, shape = tensors[name]
             array = encode(answer[name], type_) if device is None else on_device.encode(answer[name], type_)
             if tuple(array.shape) != shape:
-                raise self._error(
+                raise self.error(
                     "inputs()", f"gives {name} the shape {tuple(array.shape)}; tensors() says {shape}"
                 )
             stored[name] = array
@@ -152,9 +149,9 @@ class Problem:
         # What imports numpy may use it on what it drew, so it draws arrays of numpy wherever it runs.
         native = any(value is np for value in self.namespace.values())
         rng = Rng(seed, recipe) if device is None or native else on_device.DeviceRng(seed, recipe, device)
-        answer = self._call("inputs", rng, **dims)
+        answer = self.call("inputs", rng, **dims)
         if not isinstance(answer, dict):
-            raise self._error("inputs()", f"returned {type(answer).__name__}, not {{name: array}}")
+            raise self.error("inputs()", f"returned {type(answer).__name__}, not {{name: array}}")
         return {n: on_device.place(a, device) for n, a in answer.items()} if device else answer
 
     def reference(
@@ -169,12 +166,7 @@ class Problem:
         Computed with numpy, or with torch on ``device`` (and left there); with torch in any case when it
         takes no ``xp``. decoded: the inputs are numbers already, not as stored.
         """
-        tensors = self.tensors(dims)
-        values, library = self._decoded("reference", stored, {} if decoded else tensors, device)
-        answer = self._call("reference", **self._given("reference", {**values, **dims, "xp": library}))
-        if not isinstance(answer, dict):
-            raise self._error("reference()", f"returned {type(answer).__name__}, not {{output: array}}")
-        return {name: self._expected(name, answer, tensors, device) for name in self.outputs}
+        return answers.reference(self, stored, dims, device, decoded)
 
     def complaint(
         self,
@@ -185,69 +177,7 @@ class Problem:
         device: str | None = None,
     ) -> str | None:
         """What the workload's own ``compare()`` says against the stored outputs ``got``, or None."""
-        tensors = self.tensors(dims)
-        values, library = self._decoded("compare", stored, tensors, device)
-        outputs, _ = self._decoded("compare", got, tensors, device)
-        wanted = expected
-        if library is not np and device is None:
-            wanted = {n: library.from_numpy(np.array(a)) for n, a in expected.items()}
-        offered = {**values, **dims, "xp": library, "got": outputs, "expected": wanted}
-        answer = self._call("compare", **self._given("compare", offered))
-        if answer is not None and not isinstance(answer, str):
-            raise self._error("compare()", f"returned {type(answer).__name__}, not None or a sentence")
-        return answer
-
-    def _decoded(
-        self, function: str, stored: dict[str, Any], tensors: Tensors, device: str | None
-    ) -> tuple[dict[str, Any], Any]:
-        """Stored buffers as numbers in the library that the function works with, and that library."""
-        if device is not None:
-            torch = _torch()
-            return {n: on_device.decode(a, tensors[n][0]) for n, a in stored.items()}, torch
-        values: dict[str, Any] = {
-            n: decode(a, tensors[n][0]) if n in tensors else a for n, a in stored.items()
-        }
-        if "xp" in inspect.signature(self._function(function)).parameters:
-            return values, np
-        torch = _torch()
-        return {n: torch.from_numpy(np.array(a)) for n, a in values.items()}, torch
-
-    def _given(self, name: str, offered: dict[str, Any]) -> dict[str, Any]:
-        """What a function of the workload takes of all that there is, by name."""
-        parameters = inspect.signature(self._function(name)).parameters
-        values = {**self.scalars, **offered}
-        if any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
-            return values
-        unknown = [
-            p for p in parameters if p not in values and parameters[p].default is inspect.Parameter.empty
-        ]
-        if unknown:
-            raise self._error(
-                f"{name}()", f"takes {', '.join(unknown)}, which is no input, dimension or scalar"
-            )
-        return {name: values[name] for name in parameters if name in values}
-
-    def _expected(self, name: str, answer: dict[str, Any], tensors: Tensors, device: str | None) -> Any:
-        if name not in answer:
-            raise self._error("reference()", f"returned no {name}, which OUTPUTS names")
-        value = answer[name]
-        if device is not None:
-            wide = on_device.wide(value, tensors[name][0], device)
-            if tuple(wide.shape) != tensors[name][1]:
-                raise self._error(
-                    "reference()",
-                    f"gives {name} the shape {tuple(wide.shape)}; tensors() says {tensors[name][1]}",
-                )
-            return wide
-        array = np.asarray(value.cpu().numpy() if hasattr(value, "cpu") else value)
-        type_, shape = tensors[name]
-        if array.shape != shape:
-            raise self._error("reference()", f"gives {name} the shape {array.shape}; tensors() says {shape}")
-        if type_ in FLOATS:
-            return array.astype(np.float64, copy=False)
-        if not np.issubdtype(array.dtype, np.integer) and not np.array_equal(array, np.trunc(array)):
-            raise self._error("reference()", f"gives fractions for {name}, whose type is {type_}")
-        return array.astype(np.int64, copy=False)
+        return answers.complaint(self, got, expected, stored, dims, device)
 
     def rtol(self, type_: str, dims: dict[str, int]) -> float:
         """Relative tolerance of one output: the workload's own, or the default of its type."""
@@ -255,37 +185,25 @@ class Problem:
             return 0.0
         if "tolerance" not in self.namespace:
             return RELATIVE_TOLERANCE[type_]
-        value = self._call("tolerance", self.element, **dims)
+        value = self.call("tolerance", self.element, **dims)
         if not isinstance(value, (int, float)) or not 0 < value < 1:
-            raise self._error("tolerance()", f"returned {value!r}, not a number between 0 and 1")
+            raise self.error("tolerance()", f"returned {value!r}, not a number between 0 and 1")
         return float(value)
 
     def cost(self, dims: dict[str, int]) -> dict[str, float]:
         """Least traffic in bytes, and operations, of one run."""
-        answer = self._call("cost", ITEMSIZE[self.element], **dims)
+        answer = self.call("cost", ITEMSIZE[self.element], **dims)
         try:
             return {"bytes": float(answer["bytes"]), "operations": float(answer["operations"])}
         except (TypeError, KeyError, ValueError):
-            raise self._error("cost()", "must return {'bytes': number, 'operations': number}") from None
+            raise self.error("cost()", "must return {'bytes': number, 'operations': number}") from None
 
     def unsupported(self, dims: dict[str, int]) -> str | None:
         """A sentence that names the broken constraint of these dimensions, or None."""
         if "unsupported" not in self.namespace:
             return None
-        answer = self._call("unsupported", **dims)
+        answer = self.call("unsupported", **dims)
         return None if answer is None else str(answer)
-
-
-def _torch() -> Any:
-    try:
-        import torch
-    except ImportError:
-        raise WorkerError(
-            "no_torch",
-            "this workload's reference takes no xp, so it needs torch: pip install 'klineage-tui[triton]'",
-        ) from None
-    torch.set_num_threads(1)
-    return torch
 
 
 @contextlib.contextmanager
@@ -322,7 +240,7 @@ def load(source: bytes, path: str, element: str) -> Problem:
         ) from error
     problem = Problem(path, element, namespace)
     for name in ("tensors", "inputs", "reference", "cost"):
-        problem._function(name)
+        problem.function(name)
     if not isinstance(namespace.get("OUTPUTS"), (tuple, list)) or not namespace["OUTPUTS"]:
-        raise problem._error("OUTPUTS", "must name at least one output buffer")
+        raise problem.error("OUTPUTS", "must name at least one output buffer")
     return problem
