@@ -37,7 +37,7 @@ _FRAMES = _words(
     """
 )
 _HOOKS = _words(
-    "add_pre_run_hook pre_run_hooks launch_enter_hook launch_exit_hook as_subclass _make_subclass"
+    "add_pre_run_hook pre_run_hooks launch_enter_hook launch_exit_hook as_subclass _make_subclass handle set_active reset_active"
 )
 _METHODS = _words(
     "__init__ __call__ __enter__ __exit__ __repr__ __str__ __len__ __getitem__ __hash__ __eq__ __post_init__"

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 
 from klineage.worker.faults import KernelFault
 
-VERSION = 2  # part of the key of every kept build: builds that passed older rules are inspected again
+VERSION = 3  # part of the key of every kept build: builds that passed older rules are inspected again
 
 Run = Callable[[list[str]], str]  # a command to its standard output; raises WorkerError when it cannot run
 
@@ -38,6 +38,10 @@ _PRAGMA = re.compile(
 )
 _LITERAL = re.compile(r'"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])*\'')
 _ASSEMBLY = re.compile(r"\b(asm|__asm|__asm__)\b")
+_BUILTIN = re.compile(
+    r"\b(__builtin_(return_address|frame_address|extract_return_addr|frob_return_addr|eh_return|unwind_init|dwarf_\w+|init_dwarf\w*|"
+    r"apply\w*|return|setjmp|longjmp|(set_)?thread_pointer|__clear_cache|ia32_(rdtscp?|rdpmc|ldmxcsr|f?xrstor\w*))|_mm_setcsr|_?_rdtscp?)\b"
+)
 _MARKER = re.compile(r'^# \d+ "(?P<file>[^"]*)"(?P<flags>[ \d]*)$')
 _NAME = re.compile(r"[A-Za-z_]\w*(?:\s*::\s*[A-Za-z_]\w*)?")
 
@@ -85,6 +89,9 @@ def check_source(expanded: str, name: str) -> None:
     bare = _LITERAL.sub('""', text)
     if _ASSEMBLY.search(bare):
         raise KernelFault("source", "contains assembly once its macros are expanded; use intrinsics")
+    builtin = _BUILTIN.search(bare)
+    if builtin:
+        raise KernelFault("source", f"uses {builtin.group(1)}, which no kernel needs")
     for attribute in _attributes(bare):
         if attribute not in _ATTRIBUTES:
             raise KernelFault("source", f"uses the attribute {attribute} once its macros are expanded")
