@@ -11,7 +11,7 @@ from klineage.worker.check import confinement, prepare_torch
 from klineage.worker.cuda_runner import CudaRunner, packed
 from klineage.worker.faults import KernelFault
 from klineage.worker.jobs import Context, Result, single
-from klineage.worker.process import Channel
+from klineage.worker.process import Channel, Task
 from klineage.worker.runners import problem_of, source_of
 
 
@@ -65,35 +65,38 @@ def _record(step: cuda_plan.Step, built: dict[str, Any]) -> dict[str, Any]:
 
 def time_cuda(request: dict[str, Any], context: Context) -> Result:
     """Time on the GPU, interleaved with a baseline when there is one."""
-
-    def body(channel: Channel) -> None:
-        import torch
-
-        from klineage.worker import gpu_timing, gpu_verify, triton_gpu
-        from klineage.worker.triton_errors import translated
-
-        problem, dims = problem_of(request), request["dims"]
-        prepare_torch("gpu")
-        slots, memories, inputs = _buffers(request, problem)
-        cost = problem.cost(dims)
-        held = limits.apply(confinement(request, "gpu"))
-        candidate = CudaRunner(request["kernel"], problem)
-        baseline = CudaRunner(request["baseline"], problem) if request.get("baseline") else candidate
-        calls = [(candidate.call(m, slots, dims), baseline.call(m, slots, dims)) for m in memories]
-        paired = baseline is not candidate
-        with translated(request["kernel"]["filename"], "crashed"):
-            check = gpu_verify.TimedOutputs(problem, dims, inputs, memories, slots)
-            raw = gpu_timing.measure_calls(calls, request["plan"]["rounds"], paired=paired, check=check)
-            torch.cuda.synchronize()
-        if not paired:
-            raw["alone"] = raw["candidate_ms"]
-        channel.send(result={**raw, "cost": cost, "device": triton_gpu.device(), "layers": held})
-
     from klineage.worker import effect
     from klineage.worker.native_jobs import settle
 
-    answer = single(context, body, request["limits"]["total_seconds"], "while it was timed")
+    answer = single(
+        context, Task(_time, (request,)), request["limits"]["total_seconds"], "while it was timed"
+    )
     return answer if "verdict" in answer else settle(answer, request.get("floor", effect.GPU_FLOOR))
+
+
+def _time(request: dict[str, Any], channel: Channel) -> None:
+    """Body of a child that times."""
+    import torch
+
+    from klineage.worker import gpu_timing, gpu_verify, triton_gpu
+    from klineage.worker.triton_errors import translated
+
+    problem, dims = problem_of(request), request["dims"]
+    prepare_torch("gpu")
+    slots, memories, inputs = _buffers(request, problem)
+    cost = problem.cost(dims)
+    held = limits.apply(confinement(request, "gpu"))
+    candidate = CudaRunner(request["kernel"], problem)
+    baseline = CudaRunner(request["baseline"], problem) if request.get("baseline") else candidate
+    calls = [(candidate.call(m, slots, dims), baseline.call(m, slots, dims)) for m in memories]
+    paired = baseline is not candidate
+    with translated(request["kernel"]["filename"], "crashed"):
+        check = gpu_verify.TimedOutputs(problem, dims, inputs, memories, slots)
+        raw = gpu_timing.measure_calls(calls, request["plan"]["rounds"], paired=paired, check=check)
+        torch.cuda.synchronize()
+    if not paired:
+        raw["alone"] = raw["candidate_ms"]
+    channel.send(result={**raw, "cost": cost, "device": triton_gpu.device(), "layers": held})
 
 
 def _buffers(

@@ -1,4 +1,4 @@
-"""One GPU, one job: a lock that every klineage process of this machine takes, and a check that the device works."""
+"""One GPU, one job: a lock that every klineage process of this machine takes; its opening, and a check of it."""
 
 from __future__ import annotations
 
@@ -54,30 +54,79 @@ def _open(path: Path) -> int:
 
 @contextlib.contextmanager
 def reserved(
-    device: str, control: Control, job: object, progress: Callable[[dict[str, Any]], None]
+    device: str,
+    control: Control,
+    job: object,
+    progress: Callable[[dict[str, Any]], None],
+    shared: bool = False,
 ) -> Iterator[None]:
-    """Hold the device for the block. Raises Cancelled or Closed, as the control says, while it waits."""
-    try:
-        descriptor = _open(lock_path(device))
-    except OSError as error:
-        raise WorkerError(
-            "device_lock", f"cannot lock the device: {lock_path(device)}: {error.strerror}"
-        ) from error
-    try:
-        told = 0.0
-        while True:
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if time.monotonic() - told > 1:
-                    progress({"waiting": True, "detail": "waiting for the device, which another gate uses"})
-                    told = time.monotonic()
-                control.poll(job)
-                time.sleep(_TICK)
+    """Hold the device for the block, alone or with others who share it.
+
+    Raises Cancelled or Closed, as the control says, while it waits.
+    """
+    with contextlib.ExitStack() as stack:
+        door, lock = (_opened(device, part, stack) for part in ("-door", ""))
+        _wait_for(door, fcntl.LOCK_EX, control, job, progress)  # so that those who share keep nobody out
+        _wait_for(lock, fcntl.LOCK_SH if shared else fcntl.LOCK_EX, control, job, progress)
+        fcntl.flock(door, fcntl.LOCK_UN)
         yield
-    finally:
-        os.close(descriptor)
+
+
+def _opened(device: str, part: str, stack: contextlib.ExitStack) -> int:
+    path = lock_path(device + part)
+    try:
+        descriptor = _open(path)
+    except OSError as error:
+        raise WorkerError("device_lock", f"cannot lock the device: {path}: {error.strerror}") from error
+    stack.callback(os.close, descriptor)
+    return descriptor
+
+
+def _wait_for(
+    descriptor: int, how: int, control: Control, job: object, progress: Callable[[dict[str, Any]], None]
+) -> None:
+    told = 0.0
+    while not _locked(descriptor, how):
+        if time.monotonic() - told > 1:
+            progress({"waiting": True, "detail": "waiting for the device, which another gate uses"})
+            told = time.monotonic()
+        control.poll(job)
+        time.sleep(_TICK)
+
+
+def _locked(descriptor: int, how: int) -> bool:
+    try:
+        fcntl.flock(descriptor, how | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def try_share(device: str) -> Callable[[], None] | None:
+    """Share the device if nobody holds or awaits it alone. Returns how to give it back."""
+    with contextlib.ExitStack() as stack:
+        try:
+            door, lock = (_opened(device, part, stack) for part in ("-door", ""))
+        except WorkerError:
+            return None  # the next job says why
+        if not _locked(door, fcntl.LOCK_SH) or not _locked(lock, fcntl.LOCK_SH):
+            return None
+        kept = stack.pop_all()
+        fcntl.flock(door, fcntl.LOCK_UN)
+        return kept.close
+
+
+def open_torch() -> None:
+    """Make the context of the GPU, and load what every case uses: what takes long in a fresh process."""
+    import torch
+
+    from klineage.worker import launches, on_device
+
+    if torch.cuda.is_available():
+        torch.set_num_threads(1)
+        torch.zeros(1, device="cuda")
+        launches.open_profiler()
+        on_device.rehearse("cuda")
 
 
 def health(channel: Channel) -> None:

@@ -9,10 +9,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from klineage.worker import check
-from klineage.worker.process import MEMORY_EXIT, Channel, Child, end, spawn
+from klineage.worker.process import MEMORY_EXIT, Channel, Child, Task, end, spawn
+from klineage.worker.spares import Spares
 from klineage.worker.watch import Control, watch
 
 Progress = Callable[[dict[str, Any]], None]
+Body = Callable[[Channel], None]
 Result = dict[str, Any]
 
 _CRASHES = ("SIGSEGV", "SIGBUS", "SIGILL", "SIGFPE", "SIGABRT", "SIGTRAP", "SIGKILL")
@@ -20,12 +22,19 @@ _CRASHES = ("SIGSEGV", "SIGBUS", "SIGILL", "SIGFPE", "SIGABRT", "SIGTRAP", "SIGK
 
 @dataclass(frozen=True)
 class Context:
-    """What every job gets: the kind of this server, its control line, the job's id, and where to report."""
+    """What every job gets: the kind of this server, its control line, the job's id, where to report, spare children."""
 
     kind: str
     control: Control
     job: object
     progress: Progress
+    spares: Spares | None = None
+
+    def start(self, name: str, body: Body) -> Child:
+        """A child that runs ``body``; one that waits already where there is one and the body is a Task."""
+        if not isinstance(body, Task):
+            return spawn(name, body)
+        return self.spares.start(name, body) if self.spares else spawn(name, body, body.files)
 
 
 def verdict(word: str, reason: str, summary: str, **more: Any) -> Result:
@@ -53,15 +62,12 @@ def death(child: Child, doing: str) -> Result:
     return verdict("fail", "crashed", f"ended by {how} {doing}", log=log, signal=how)
 
 
-Body = Callable[[Channel], None]
-
-
 def single(context: Context, body: Body, seconds: float, doing: str, beside: tuple[Body, ...] = ()) -> Result:
     """Run one child to its end. Its last ``result`` message is the result; faults and deaths are typed.
 
     beside: bodies of helpers that run at the same time and are waited for; what becomes of them is no matter.
     """
-    child = spawn(context.kind, body)
+    child = context.start(context.kind, body)
     helpers = [spawn(context.kind, helper) for helper in beside]
     deadline = [time.monotonic() + seconds]
     answer: Result | None = None
@@ -147,8 +153,8 @@ class Correctness:
         request, kind = self.request, self.context.kind
         candidate = judge = None
         try:
-            candidate = spawn("candidate", lambda c: check.candidate(request, kind, arena, c), keep=(arena,))
-            judge = spawn("judge", lambda c: check.judge(request, kind, arena, c), keep=(arena,))
+            candidate = self.context.start("candidate", Task(check.candidate, (request, kind), (arena,)))
+            judge = self.context.start("judge", Task(check.judge, (request, kind), (arena,)))
             return self._follow(candidate, judge)
         finally:
             end([child for child in (candidate, judge) if child])

@@ -8,6 +8,7 @@ launched it; only the candidate's own may be among them, beside the filling of f
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import os
 import re
@@ -106,7 +107,8 @@ def recorded(seen: Seen, empty: bool = False) -> Iterator[None]:
         asm = getattr(kernel, "asm", None)
         if asm is not None and "ptx" in asm:
             name = str(getattr(kernel.metadata, "name", self.__name__))
-            seen.launched[name] = hashlib.sha256(asm["ptx"].encode()).hexdigest()
+            codes = {*seen.launched.get(name, "").split(), hashlib.sha256(asm["ptx"].encode()).hexdigest()}
+            seen.launched[name] = " ".join(sorted(codes))  # one name may stand for several specialisations
         return kernel
 
     JITFunction.run = (lambda *_, **__: None) if empty else run
@@ -212,8 +214,9 @@ def _readable(name: str) -> str:
     return plain if len(plain) <= 80 else plain[:77] + "..."
 
 
+@functools.lru_cache(maxsize=1)
 def open_profiler() -> None:
-    """Start the profiler once, before the child is confined: it opens files and the driver's library."""
+    """Start the profiler once in a process, before it is confined: it opens files and the driver's library."""
     import torch
 
     profiler = _started()

@@ -201,3 +201,18 @@ def errors(got: Any, expected: Any, type_: str, rtol: float, second: bool) -> tu
             top = float((error / scale).max()) if rms else 0.0
         worst, squares = max(worst, top), squares + float(error.square_().sum())
     return True, worst, (squares / count) ** 0.5 / rms if rms else 0.0
+
+
+def rehearse(device: str) -> None:
+    """Do once on a few numbers what a case does on many: the first time, torch loads its kernels."""
+    import torch
+
+    slots, size = buffers.layout({"a": ("fp32", (4, 4)), "b": ("bf16", (4, 4)), "c": ("fp32", (4,))})
+    region = torch.empty(size, dtype=torch.uint8, device=device)
+    for recipe in ("normal", "ties"):
+        rng = DeviceRng(1, recipe, device)
+        inputs = {"a": encode(rng.normal(4, 4), "fp32"), "b": encode(rng.normal(4, 4), "bf16")}
+    fill(region, slots, inputs)
+    wide_ = decode(inputs["b"], "bf16") @ decode(inputs["a"], "fp32")
+    errors(stored(region, slots[0]), wide_, "fp32", 1.0, True)
+    download(region, np.empty(size, np.uint8), slots, ("a",))

@@ -24,7 +24,7 @@ class Channel:
     """The child's end: lines out, lines in."""
 
     def __init__(self, read: int, write: int) -> None:
-        self._read, self._write, self._buffer = read, write, b""
+        self.line, self._write, self._buffer = read, write, b""
 
     def send(self, **message: Any) -> None:
         data = json.dumps(message).encode() + b"\n"
@@ -34,13 +34,28 @@ class Channel:
     def receive(self) -> dict[str, Any]:
         """The next line from the server. Raises EOFError when it closed the pipe."""
         while b"\n" not in self._buffer:
-            piece = os.read(self._read, 65536)
+            piece = os.read(self.line, 65536)
             if not piece:
                 raise EOFError
             self._buffer += piece
         line, _, self._buffer = self._buffer.partition(b"\n")
         answer: dict[str, Any] = json.loads(line)
         return answer
+
+
+@dataclass(frozen=True)
+class Task:
+    """``function(*arguments, *files, channel)``: what a child does, in a form that can be sent to one.
+
+    The function is one of a module, the arguments are plain values, the files are open descriptors.
+    """
+
+    function: Callable[..., None]
+    arguments: tuple[Any, ...]
+    files: tuple[int, ...] = ()
+
+    def __call__(self, channel: Channel) -> None:
+        self.function(*self.arguments, *self.files, channel)
 
 
 @dataclass
@@ -60,7 +75,7 @@ class Child:
     closed: list[int] = field(default_factory=list)
 
     def send(self, **message: Any) -> None:
-        with contextlib.suppress(BrokenPipeError):
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             os.write(self.outbox, json.dumps(message).encode() + b"\n")
 
     def threads(self) -> int:
@@ -84,14 +99,20 @@ class Child:
         return f"exit {os.WEXITSTATUS(self.status)}"
 
 
-def spawn(name: str, body: Callable[[Channel], None], keep: tuple[int, ...] = ()) -> Child:
+def spawn(
+    name: str,
+    body: Callable[[Channel], None],
+    keep: tuple[int, ...] = (),
+    line: Callable[[], tuple[int, int]] = os.pipe,
+) -> Child:
     """Fork a child in its own session that runs ``body`` and exits.
 
     It keeps only its channel, ``keep``, and a pipe as stdout and stderr: the server's own stdin and
     stdout are out of its reach. A KernelFault becomes its last message ``{"fault": ...}``.
+    line: makes the line to the child, the end to read first.
     """
     inbox, child_write = os.pipe()
-    child_read, outbox = os.pipe()
+    child_read, outbox = line()
     log, child_log = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -158,6 +179,14 @@ def fault_record(fault: KernelFault) -> dict[str, Any]:
     return {"verdict": fault.verdict, "reason": fault.reason, "summary": str(fault), **details}
 
 
+_apart: set[int] = set()
+
+
+def keep_apart(pid: int, apart: bool) -> None:
+    """Whether this child is no stray: it waits for a job (see spares)."""
+    (_apart.add if apart else _apart.discard)(pid)
+
+
 def end(children: list[Child]) -> None:
     """Kill every child with its whole group, wait, and end what it left behind elsewhere."""
     for child in children:
@@ -179,7 +208,7 @@ def _end_strays() -> None:
     for _ in range(100):
         try:
             listed = Path(f"/proc/self/task/{os.getpid()}/children").read_text(encoding="ascii")
-            strays = [int(pid) for pid in listed.split()]
+            strays = [int(pid) for pid in listed.split() if int(pid) not in _apart]
         except OSError:
             return
         if not strays:

@@ -27,9 +27,12 @@ from klineage.worker.faults import KernelFault, WorkerError
 from klineage.worker.home import open_cache, open_home
 from klineage.worker.jobs import Context, Correctness, Result, single, verdict
 from klineage.worker.process import fault_record
+from klineage.worker.spares import Spares
 from klineage.worker.watch import Cancelled, Closed, Control
 
 PROTOCOL = 1
+MOST_SPARES = 3  # the two children that judge a kernel, and the one that times it
+_MEASURES = ("time_triton", "time_cuda", "count_gpu")  # jobs that want the device for themselves
 
 
 def _preload(kind: str) -> dict[str, str]:
@@ -130,7 +133,7 @@ def _answer(request: dict[str, Any], context: Context, operations: dict[str, Any
         os.chdir(scratch)
         if request.get("cache") == "":  # what is built is kept as long as this server
             request = {**request, "cache": str(Path(tempfile.gettempdir()) / "built")}
-        with _reserved(context), open_cache(request.get("cache")):
+        with _reserved(context, request), open_cache(request.get("cache")):
             result: Result = operation(request, context)
     except KernelFault as fault:
         result = fault_record(fault)
@@ -153,11 +156,24 @@ def _answer(request: dict[str, Any], context: Context, operations: dict[str, Any
     return {**result, "seconds": time.monotonic() - begin}
 
 
-def _reserved(context: Context) -> contextlib.AbstractContextManager[None]:
-    """A GPU is for one job at a time, whoever asks."""
+def _reserved(context: Context, request: dict[str, Any]) -> contextlib.AbstractContextManager[None]:
+    """A GPU is for one job at a time, whoever asks; jobs that measure nothing may share it where they are told to."""
+    measures = request.get("op") in _MEASURES
+    if context.spares is not None:
+        if measures:
+            context.spares.settle(lambda: context.control.poll(context.job))
+        context.spares.give_way()
     if context.kind != "gpu":
         return contextlib.nullcontext()
-    return device.reserved(device.identity(), context.control, context.job, context.progress)
+    shared = not measures and bool((request.get("limits") or {}).get("share_device"))
+    return device.reserved(device.identity(), context.control, context.job, context.progress, shared)
+
+
+def spares_of(kind: str, versions: dict[str, str]) -> Spares | None:
+    """Waiting children, for the kind whose children take long to start."""
+    if kind != "gpu" or "torch" not in versions:
+        return None
+    return Spares(MOST_SPARES, device.open_torch, lambda: device.try_share(device.identity()))
 
 
 def _prepare(kind: str) -> dict[str, str]:
@@ -182,28 +198,49 @@ def serve(kind: str, source: str = "", idle_seconds: float | None = None) -> Non
         while data:
             data = data[os.write(writer, data) :]
 
-    home = ""
+    home, spares = "", None
     try:
         home = str(open_home())
-        emit(hello=PROTOCOL, kind=kind, pid=os.getpid(), versions=_prepare(kind), home=home, source=source)
-        _serve(kind, control, emit, idle_seconds)
+        versions = _prepare(kind)
+        emit(hello=PROTOCOL, kind=kind, pid=os.getpid(), versions=versions, home=home, source=source)
+        spares = spares_of(kind, versions)
+        _serve(kind, control, emit, idle_seconds, spares)
     except WorkerError as refusal:
         emit(refused=refusal.reason, summary=str(refusal))
     except (Closed, BrokenPipeError):
         pass
     finally:
+        if spares is not None:
+            spares.close()
         os.chdir("/")
         shutil.rmtree(home, ignore_errors=True)
 
 
-def _serve(kind: str, control: Control, emit: Callable[..., None], idle_seconds: float | None) -> None:
+def _serve(
+    kind: str,
+    control: Control,
+    emit: Callable[..., None],
+    idle_seconds: float | None,
+    spares: Spares | None,
+) -> None:
     operations = _operations(kind)
-    while True:
-        while not control.waiting:
-            if not control.wait(idle_seconds):
-                return
-            control.pump()
+    while _asked(control, idle_seconds, spares):
         request = control.waiting.pop(0)
         job = request.get("id")
-        context = Context(kind, control, job, lambda p, job=job: emit(id=job, progress=p))  # type: ignore[misc]
+        context = Context(kind, control, job, lambda p, job=job: emit(id=job, progress=p), spares)  # type: ignore[misc]
         emit(id=job, result=_answer(request, context, operations))
+        if spares is not None:
+            spares.rested()
+
+
+def _asked(control: Control, idle_seconds: float | None, spares: Spares | None) -> bool:
+    """Wait for a request, and look after the spares. Whether one came within ``idle_seconds``."""
+    begin = time.monotonic()
+    while not control.waiting:
+        left = None if idle_seconds is None else begin + idle_seconds - time.monotonic()
+        look = spares.tend() if spares is not None else None
+        if control.wait(min((s for s in (left, look) if s is not None), default=None)):
+            control.pump()
+        elif left is not None and left <= 0:
+            return False
+    return True

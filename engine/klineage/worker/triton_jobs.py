@@ -14,7 +14,7 @@ from klineage.worker.faults import WorkerError
 from klineage.worker.jobs import Context, Result, single
 from klineage.worker.native_jobs import settle
 from klineage.worker.problem import Problem
-from klineage.worker.process import Channel
+from klineage.worker.process import Channel, Task
 from klineage.worker.runners import load_entry, problem_of, runner, view
 
 
@@ -79,37 +79,40 @@ def count(request: dict[str, Any], context: Context) -> Result:
 
 def time_triton(request: dict[str, Any], context: Context) -> Result:
     """Time on the GPU, interleaved with a baseline when there is one."""
-
-    def body(channel: Channel) -> None:
-        import torch
-
-        from klineage.worker import gpu_verify, triton_gpu
-
-        problem, dims = problem_of(request), request["dims"]
-        prepare_torch("gpu")
-        slots, total = buffers.layout(problem.tensors(dims))
-        cost = problem.cost(dims)
-        first = torch.empty(total, dtype=torch.uint8, device="cuda")
-        inputs = problem.inputs(request["seed"], dims, "normal", "cuda")
-        on_device.fill(first, slots, inputs)
-        sets, memories = [], [first, *(first.clone() for _ in range(request["buffer_sets"] - 1))]
-        for copy in memories:
-            sets.append({**dims, **problem.scalars, **{slot.name: view(copy, slot) for slot in slots}})
-        held = limits.apply(confinement(request, "gpu"))
-        entry = load_entry(request["kernel"], "gpu")
-        baseline = load_entry(request["baseline"], "gpu") if request.get("baseline") else None
-        check = gpu_verify.TimedOutputs(problem, dims, inputs, memories, slots)
-        raw = triton_gpu.measure(entry, baseline, sets, request["plan"]["rounds"], check)
-        if baseline is None:
-            raw["alone"] = raw["candidate_ms"]
-        seen = launches.Seen()  # after all that was timed: what rested or changed by then shows
-        with launches.recorded(seen), launches.named(seen):
-            entry.function(**entry.bind(sets[0]))
-        raw["launched"] = seen.launched
-        channel.send(result={**raw, "cost": cost, "device": triton_gpu.device(), "layers": held})
-
-    answer = single(context, body, request["limits"]["total_seconds"], "while it was timed")
+    answer = single(
+        context, Task(_time, (request,)), request["limits"]["total_seconds"], "while it was timed"
+    )
     return answer if "verdict" in answer else settle(answer, request.get("floor", effect.GPU_FLOOR))
+
+
+def _time(request: dict[str, Any], channel: Channel) -> None:
+    """Body of a child that times."""
+    import torch
+
+    from klineage.worker import gpu_verify, triton_gpu
+
+    problem, dims = problem_of(request), request["dims"]
+    prepare_torch("gpu")
+    slots, total = buffers.layout(problem.tensors(dims))
+    cost = problem.cost(dims)
+    first = torch.empty(total, dtype=torch.uint8, device="cuda")
+    inputs = problem.inputs(request["seed"], dims, "normal", "cuda")
+    on_device.fill(first, slots, inputs)
+    sets, memories = [], [first, *(first.clone() for _ in range(request["buffer_sets"] - 1))]
+    for copy in memories:
+        sets.append({**dims, **problem.scalars, **{slot.name: view(copy, slot) for slot in slots}})
+    held = limits.apply(confinement(request, "gpu"))
+    entry = load_entry(request["kernel"], "gpu")
+    baseline = load_entry(request["baseline"], "gpu") if request.get("baseline") else None
+    check = gpu_verify.TimedOutputs(problem, dims, inputs, memories, slots)
+    raw = triton_gpu.measure(entry, baseline, sets, request["plan"]["rounds"], check)
+    if baseline is None:
+        raw["alone"] = raw["candidate_ms"]
+    seen = launches.Seen()  # after all that was timed: what rested or changed by then shows
+    with launches.recorded(seen), launches.named(seen):
+        entry.function(**entry.bind(sets[0]))
+    raw["launched"] = seen.launched
+    channel.send(result={**raw, "cost": cost, "device": triton_gpu.device(), "layers": held})
 
 
 def device(request: dict[str, Any], context: Context) -> Result:

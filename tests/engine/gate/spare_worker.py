@@ -1,0 +1,32 @@
+"""A native worker with spare children, whose device takes its time to open: spare_worker.py HOW FOLDER IDLE."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+from klineage.worker import server
+from klineage.worker.__main__ import main
+from klineage.worker.spares import Spares
+
+HOW, FOLDER, IDLE = sys.argv[1:4]
+
+
+def opened() -> None:
+    """Note that it was begun, and after a while that it is done; or fail as told."""
+    Path(FOLDER, f"begun-{os.getpid()}").touch()
+    time.sleep(0.4)
+    if HOW == "raises":
+        raise RuntimeError("no device")
+    if HOW == "crashes":
+        os.kill(os.getpid(), signal.SIGSEGV)
+    print("a driver's word")
+    Path(FOLDER, f"open-{os.getpid()}").touch()
+
+
+server.spares_of = lambda kind, versions: Spares(2, opened, idle_seconds=float(IDLE))
+server._MEASURES = ("time_c",)
+main(sys.argv[4:])
