@@ -44,7 +44,7 @@ def check(session: Session, kind: str) -> StageResult:
         return failed("correctness", answer)
     session.counts.update(answer["counts"].get("small") or {})
     _note(session, kind, listed, answer)
-    return _passed(session, kind, listed, answer)
+    return _uncompiled(session, answer) or _passed(session, kind, listed, answer)
 
 
 def planned(session: Session, kind: str) -> Cases:
@@ -123,11 +123,22 @@ def _note(session: Session, kind: str, listed: Cases, answer: dict[str, Any]) ->
         for name, code in (seen.get("launched") or {}).items()
     }
     notes |= {f"artifact {where}": code for where, code in launched.items()}
-    ran_largest = (answer["kernels"].get(listed[-1]["size"]) or {}).get("launched") or {}
-    if session.compiled and ran_largest:
-        same = all(session.compiled.get(name, code) == code for name, code in ran_largest.items())
-        notes["artifact"] = "what ran is what was compiled" if same else "what ran is not what was compiled"
     session.evidence.update(notes)
+
+
+def _uncompiled(session: Session, answer: dict[str, Any]) -> StageResult | None:
+    """An error where a GPU ran other code than the compile stage made for this very platform and size."""
+    workload, gpu = session.request.workload, session.machine.gpu
+    size = next((name for name in ("paper", "bench", "small") if name in workload.sizes), "")
+    ran = (answer["kernels"].get(size) or {}).get("launched") or {}
+    if not ran or not session.compiled or gpu is None or gpu.platform != session.request.platform:
+        return None
+    other = [name for name, code in ran.items() if session.compiled.get(name) != code]
+    if not other:
+        session.evidence["artifact"] = "what ran is what was compiled"
+        return None
+    text = f"{', '.join(other)} had other code at {size} than the compile stage made; gate again"
+    return StageResult("correctness", Verdict.ERROR, "artifact", text)
 
 
 def other_code(session: Session, size: str, launched: dict[str, str]) -> str:

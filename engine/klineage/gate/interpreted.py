@@ -76,7 +76,10 @@ def compile_kernel(session: Session) -> StageResult:
         return failed("compile", answer)
     broken = _exceeded(answer["kernels"], session.request.platform)
     session.counts.update(compiled_counts(answer["kernels"]))
-    session.compiled = {k["name"]: k["artifact"] for k in answer["kernels"]}
+    session.compiled = {
+        name: " ".join(sorted({k["artifact"] for k in answer["kernels"] if k["name"] == name}))
+        for name in {k["name"] for k in answer["kernels"]}
+    }
     numbers = {name: float(session.counts[name]) for name in ("instructions", *RESOURCES)}
     if broken:
         return StageResult("compile", Verdict.FAIL, broken[0], broken[1], numbers=numbers)

@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from klineage.executor import LocalExecutor
 from klineage.gate import GateRequest, Policy, Report, StageResult, Verdict, gate
+from klineage.gate.correctness import _uncompiled, other_code
 from klineage.gate.oracle import WorkloadFault, self_test
 from klineage.kernel import Kernel
 from klineage.worker.faults import KernelFault
 from klineage.worker.launches import refuse_foreign
+from klineage.worker.runners import _artifact
 from klineage.workload import DISTRIBUTIONS, Workload, load, parse
 
 Gate = Callable[..., Report]
@@ -284,6 +288,34 @@ def test_foreign_kernels_are_named(ran: list[str], own: set[str], refused: str) 
     with pytest.raises(KernelFault, match=refused) as raised:
         refuse_foreign(ran, own)
     assert raised.value.reason == "foreign_kernels"
+
+
+def test_other_code_than_was_compiled_is_an_error(rows: Workload, c: MakeC) -> None:
+    def told(compiled: str, gpu: str = "nvidia-sm90") -> tuple[StageResult | None, dict[str, str]]:
+        session: Any = SimpleNamespace(
+            request=GateRequest(c(), rows, "nvidia-sm90"),
+            machine=SimpleNamespace(gpu=SimpleNamespace(platform=gpu)),
+            compiled={"rows_kernel": compiled},
+            evidence={"artifact rows_kernel at bench": "aa"},
+        )
+        found = _uncompiled(session, {"kernels": {"bench": {"launched": {"rows_kernel": "aa"}}}})
+        assert other_code(session, "bench", {"rows_kernel": "aa"}) == ""
+        assert other_code(session, "bench", {"rows_kernel": "bb"}) == "rows_kernel"
+        return found, session.evidence
+
+    result, evidence = told("aa")
+    assert (result, evidence["artifact"]) == (None, "what ran is what was compiled")
+    result, evidence = told("bb")
+    assert result is not None
+    assert (result.verdict, result.reason) == (Verdict.ERROR, "artifact")
+    assert told("bb", gpu="nvidia-sm100")[0] is None  # compiled for another platform than it ran on
+
+
+def test_a_library_that_is_not_what_was_compiled_is_not_run(tmp_path: Path) -> None:
+    library = tmp_path / "kernel.so"
+    library.write_bytes(b"another one")
+    with pytest.raises(KernelFault, match="is not what was compiled"):
+        _artifact({"library": str(library), "sha256": "0" * 64})
 
 
 @pytest.mark.triton
