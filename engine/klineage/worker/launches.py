@@ -155,14 +155,17 @@ def named(seen: Seen, own: tuple[str, ...] = ()) -> Iterator[None]:
     try:
         yield
         torch.cuda.synchronize()
-    finally:
-        _stop(profiler)
+    except BaseException:
+        with contextlib.suppress(RuntimeError):  # after an illegal access the device answers nothing more
+            _stop(profiler)
+        raise
+    _stop(profiler)
     device = torch.autograd.DeviceType.CUDA
     events = profiler.events() if profiler else []
     names = {str(event.name) for event in events if event.device_type == device}
     ran = sorted(name for name in names if not _NO_KERNEL.search(name))
-    seen.ran = ran or None
     refuse_foreign(ran, {*seen.launched, *own})
+    seen.ran = sorted({"filling" if _FILLING.search(name) else name for name in ran}) or None
 
 
 def _started() -> Any:
