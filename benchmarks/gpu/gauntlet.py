@@ -38,7 +38,6 @@ QUICK = Policy(
     workload_seconds=20.0,
     total_seconds=40.0,
     most_profile_seconds=1.0,
-    gpu_rounds=10,
 )
 
 

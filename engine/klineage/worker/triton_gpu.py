@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from klineage.worker import triton_guard
 from klineage.worker.faults import WorkerError
 from klineage.worker.gpu_timing import measure_calls
 from klineage.worker.gpu_verify import TimedOutputs
@@ -75,6 +76,7 @@ def _call(entry: Entry, values: dict[str, object], kept: dict[int, Any], number:
     arguments = entry.bind(values)
 
     def call() -> None:
-        kept[number] = entry.function(**arguments)
+        with triton_guard.watching(entry.path):
+            kept[number] = entry.function(**arguments)
 
     return call

@@ -8,6 +8,7 @@ when it interprets a launch, is trusted.
 from __future__ import annotations
 
 import contextlib
+import functools
 import sys
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -103,12 +104,8 @@ def _keeps_type(args: tuple[Any, ...], rest: tuple[Any, ...]) -> bool:
     return all(not isinstance(v, torch.dtype) or v is args[0].dtype for v in rest)
 
 
-@contextlib.contextmanager
-def watching(path: str) -> Iterator[None]:
-    """Inside, what the file at ``path`` does with tensors is checked.
-
-    Raises KernelFault("host_compute") with the line when it computes.
-    """
+@functools.lru_cache(maxsize=1)
+def _mode() -> Any:
     from torch.overrides import TorchFunctionMode
 
     class Calls(TorchFunctionMode):  # type: ignore[misc]
@@ -117,6 +114,15 @@ def watching(path: str) -> Iterator[None]:
                 _check(func, args, kwargs or {})
             return func(*args, **(kwargs or {}))
 
+    return Calls()
+
+
+@contextlib.contextmanager
+def watching(path: str) -> Iterator[None]:
+    """Inside, what the file at ``path`` does with tensors is checked; a few microseconds to enter and leave.
+
+    Raises KernelFault("host_compute") with the line when it computes.
+    """
     _path[0], _trusted[0] = path, 0
-    with Calls():
+    with _mode():
         yield
