@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from klineage.worker import buffers, launches, limits, on_device
+from klineage.worker import buffers, gpu_errors, launches, limits, on_device
 from klineage.worker.examine import Case, examine
 from klineage.worker.faults import KernelFault, WorkerError
 from klineage.worker.problem import Problem
@@ -91,10 +91,22 @@ def candidate(request: dict[str, Any], kind: str, arena: int, channel: Channel) 
     _give_up(arena)
     held = limits.apply(confinement(request, kind))
     channel.send(layers=held, phase="load")
+    with gpu_errors.blamed(request["kernel"]["entry"]):
+        _run_cases(request, kind, problem, regions, channel)
+
+
+def _run_cases(
+    request: dict[str, Any],
+    kind: str,
+    problem: Problem,
+    regions: list[np.ndarray[Any, Any]],
+    channel: Channel,
+) -> None:
+    cases = request["cases"]
     loaded = runner(kind, request["kernel"], problem, cases[0]["dims"])
     unordered = _unordered(request, problem)
     channel.send(artifact=getattr(loaded, "artifact", ""), unordered=unordered)
-    place = _place(kind, loaded, problem, span)
+    place = _place(kind, loaded, problem, _span(problem, cases))
     for number, case in enumerate(cases):
         channel.receive()
         channel.send(phase="inputs", case=number)

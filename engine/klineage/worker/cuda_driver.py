@@ -11,22 +11,9 @@ from typing import Any
 
 from klineage.worker.cuda_plan import Argument, Step
 from klineage.worker.faults import KernelFault, WorkerError
+from klineage.worker.gpu_errors import BY_KERNEL
 
 _DYNAMIC_SHARED = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-# Errors that a kernel itself causes, by the driver's number: reason, and what happened.
-_BY_KERNEL = {
-    700: ("illegal_access", "read or wrote an address that is no memory of the device"),
-    701: ("resources", "needs more registers or threads than the device has for a block"),
-    702: ("timeout", "ran longer than the driver allows"),
-    710: ("assert", "an assert() in it failed"),
-    714: ("crashed", "ended with a hardware stack error"),
-    715: ("crashed", "ran an illegal instruction"),
-    716: ("illegal_access", "read or wrote an address that is not aligned to its type"),
-    717: ("illegal_access", "used an address of the wrong kind of memory"),
-    718: ("crashed", "jumped to an invalid address"),
-    719: ("crashed", "ended with an exception on the device"),
-    720: ("resources", "cannot be launched cooperatively: its blocks do not fit the device at once"),
-}
 
 
 @functools.lru_cache(maxsize=1)
@@ -62,8 +49,8 @@ def _check(status: int, doing: str) -> None:
 
 
 def _check_kernel(status: int, kernel: str, doing: str) -> None:
-    if status in _BY_KERNEL:
-        reason, what = _BY_KERNEL[status]
+    if status in BY_KERNEL:
+        reason, what, _ = BY_KERNEL[status]
         raise KernelFault(reason, f"{kernel} {what} ({describe(status)})")
     if status == 2:
         raise KernelFault("memory", f"{kernel} needs more memory than the device has free")

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from klineage.worker.faults import KernelFault, Unsupported
+from klineage.worker.gpu_errors import BY_KERNEL, number_of
 
 _REMOVED = re.compile(r"Block pointers have been removed|has no attribute '(make_block_ptr|advance)'")
 
@@ -43,7 +44,7 @@ def _fault(chain: list[BaseException], path: str, reason: str) -> KernelFault:
         version = sys.modules["triton"].__version__
         message = f"line {line}: block pointers are gone from Triton {version}; version 3.8 has them"
         return Unsupported("triton_version", message, line=line)
-    kind = type(root).__name__
+    kind, number = type(root).__name__, number_of(root)
     names = {type(e).__name__ for e in chain}
     if "CompilationError" in names or "CompileTimeAssertionFailure" in names:
         return _compile_fault(chain, path)
@@ -51,8 +52,8 @@ def _fault(chain: list[BaseException], path: str, reason: str) -> KernelFault:
         reason = "out_of_resources"
     elif "InterpreterError" in names:
         reason = "kernel_raised"
-    elif "illegal memory access" in str(root) or "misaligned address" in str(root):
-        reason = "illegal_access"
+    elif number is not None:
+        reason = BY_KERNEL[number][0]
     words = str(root).split("\n", 1)[0] if str(root).startswith("CUDA error") else str(root)
     text = " ".join(words.split())[:400]
     place = f"line {line}: " if line else ""

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from klineage.worker import buffers, effect, launches, limits, on_device
+from klineage.worker import buffers, effect, gpu_errors, launches, limits, on_device
 from klineage.worker.check import confinement, prepare_torch
 from klineage.worker.faults import WorkerError
 from klineage.worker.jobs import Context, Result, single
@@ -102,15 +102,16 @@ def _time(request: dict[str, Any], channel: Channel) -> None:
     for copy in memories:
         sets.append({**dims, **problem.scalars, **{slot.name: view(copy, slot) for slot in slots}})
     held = limits.apply(confinement(request, "gpu"))
-    entry = load_entry(request["kernel"], "gpu")
-    baseline = load_entry(request["baseline"], "gpu") if request.get("baseline") else None
-    check = gpu_verify.TimedOutputs(problem, dims, inputs, memories, slots)
-    raw = triton_gpu.measure(entry, baseline, sets, request["plan"]["rounds"], check)
-    if baseline is None:
-        raw["alone"] = raw["candidate_ms"]
-    seen = launches.Seen()  # after all that was timed: what rested or changed by then shows
-    with launches.recorded(seen), launches.named(seen):
-        entry.function(**entry.bind(sets[0]))
+    with gpu_errors.blamed(request["kernel"]["entry"]):
+        entry = load_entry(request["kernel"], "gpu")
+        baseline = load_entry(request["baseline"], "gpu") if request.get("baseline") else None
+        check = gpu_verify.TimedOutputs(problem, dims, inputs, memories, slots)
+        raw = triton_gpu.measure(entry, baseline, sets, request["plan"]["rounds"], check)
+        if baseline is None:
+            raw["alone"] = raw["candidate_ms"]
+        seen = launches.Seen()  # after all that was timed: what rested or changed by then shows
+        with launches.recorded(seen), launches.named(seen):
+            entry.function(**entry.bind(sets[0]))
     raw["launched"] = seen.launched
     channel.send(result={**raw, "cost": cost, "device": triton_gpu.device(), "layers": held})
 

@@ -93,7 +93,8 @@ def test_rounds_take_the_sets_in_turn_and_some_are_verified(fake_gpu: None) -> N
     assert raw["candidate_ms"] == [2.0] * 20
     assert raw["baseline_ms"] == raw["aa_ms"][0] == raw["aa_ms"][1] == [1.0] * 20
     assert raw["timer"] == "cuda-event"
-    assert (check.begun, len(check.turns), raw["verified"]) == (1, 3, 3)
+    assert (check.begun, len(check.turns), raw["verified"]) == (1, 4, 4)
+    assert check.turns[-1] == 3  # the last round, on the last set: what rests after many calls rests by then
 
 
 def test_without_cupti_events_do_and_the_reason_is_told(fake_gpu: None) -> None:
