@@ -60,7 +60,11 @@ def requests(platform: str) -> Iterator[tuple[str, str, GateRequest]]:
     expert = read_kernel(shipped("experts") / "gemm" / "triton" / "kernel.py", gemm)
     plain = cuda("")
     yield "gemm against itself", "neutral by cuda-event", GateRequest(expert, gemm, platform, expert)
-    yield "short kernel against itself", "neutral by cupti", GateRequest(plain, rows, platform, cuda("/* the same */"))
+    yield (
+        "short kernel against itself",
+        "neutral by cupti",
+        GateRequest(plain, rows, platform, cuda("/* the same */")),
+    )
     yield (
         "short kernel, counters", "ncu, or why not",
         GateRequest(plain, rows, platform, counters=True, phase="screening"),

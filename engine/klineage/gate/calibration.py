@@ -171,7 +171,13 @@ def _load() -> float:
 def _environment(worker: Executor, compiler: str) -> dict[str, str]:
     found = worker.machine()
     versions = {f"worker {name}": version for name, version in worker.versions("native").items()}
-    return {"system": found.system, "cpu": found.cpu, "cores": str(found.cores), "compiler": compiler, **versions}
+    return {
+        "system": found.system,
+        "cpu": found.cpu,
+        "cores": str(found.cores),
+        "compiler": compiler,
+        **versions,
+    }
 
 
 def _built(worker: Executor, planted: int, note: str) -> dict[str, Any]:

@@ -6,7 +6,6 @@ process that loads the kernels and times them; afterwards it judges outputs that
 
 from __future__ import annotations
 
-import contextlib
 import mmap
 import os
 import random
@@ -19,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from klineage.worker import buffers, effect, limits, timing
+from klineage.worker import buffers, effect, limits, processor, timing
 from klineage.worker.check import confinement
 from klineage.worker.examine import Case, examine
 from klineage.worker.faults import KernelFault
@@ -145,7 +144,7 @@ def _loaded(job: _Job, number: int) -> Loaded:
     region = np.frombuffer(mmap.mmap(-1, job.total), np.uint8)
     buffers.fill(region, job.slots, job.inputs)
     if job.timer == "thread_cpu_time":
-        pin()
+        processor.pin()
     held = limits.apply(confinement(job.request, "native"), f"timing-{number}")
     kernels = job.kernels
     if len(kernels) > 1:
@@ -254,8 +253,8 @@ def _cold(job: _Job) -> dict[str, Any]:
     """Single calls with empty caches, in a process of its own."""
     _, calls, region, arguments = _loaded(job, VERIFIED + 1)
     clock = timing.CLOCKS[job.timer]
-    size = min(2 * last_level_cache(), _MOST_WALKED)
-    walked = _walkable(size)
+    size = min(2 * processor.last_level_cache(), _MOST_WALKED)
+    walked = processor.walkable(size)
     empty = _emptying(job, region)
 
     def before() -> None:
@@ -268,38 +267,3 @@ def _cold(job: _Job) -> dict[str, Any]:
     taken = timing.single_calls(calls[:2], COLD_CALLS, before, clock)
     overhead = timing.overhead_ms(arguments, clock)
     return {"cold_ms": [max(statistics.median(part) - overhead, 1e-6) for part in taken], "cold_bytes": size}
-
-
-def _walkable(size: int) -> Any:
-    """So many bytes of real memory, in huge pages where the system gives them."""
-    memory = mmap.mmap(-1, size)
-    if hasattr(mmap, "MADV_HUGEPAGE"):
-        with contextlib.suppress(OSError):
-            memory.madvise(mmap.MADV_HUGEPAGE)
-    walked = np.frombuffer(memory, np.int64)
-    walked[:] = 1
-    return walked
-
-
-def last_level_cache() -> int:
-    """Bytes of the largest cache of this processor; 32 MiB where the system does not say."""
-    sizes = [32 << 20]
-    for entry in sorted(Path("/sys/devices/system/cpu/cpu0/cache").glob("index*/size")):
-        text = entry.read_text(encoding="ascii").strip()
-        unit = {"K": 1 << 10, "M": 1 << 20}.get(text[-1:], 1)
-        sizes.append(int(text.rstrip("KM")) * unit)
-    return max(sizes[1:] or sizes)
-
-
-def pin() -> None:
-    """Stay on the processor that gave this thread most of a millisecond: its neighbours are the quietest."""
-    if not hasattr(os, "sched_setaffinity"):
-        return
-    shares = {}
-    for cpu in sorted(os.sched_getaffinity(0))[-8:]:
-        os.sched_setaffinity(0, {cpu})
-        wall, used = time.perf_counter_ns(), time.thread_time_ns()
-        while time.perf_counter_ns() - wall < 1_000_000:
-            pass
-        shares[cpu] = (time.thread_time_ns() - used) / (time.perf_counter_ns() - wall)
-    os.sched_setaffinity(0, {max(shares, key=lambda cpu: shares[cpu])})

@@ -9,7 +9,7 @@ import pytest
 from klineage.gate import Effect, Policy, Report, StageResult, Verdict
 from klineage.gate import calibration as calibration_
 from klineage.kernel import Kernel
-from klineage.worker import c_timing, nested
+from klineage.worker import nested, processor
 from klineage.worker.faults import KernelFault, Unsupported
 from klineage.workload import Workload
 
@@ -74,7 +74,7 @@ def test_a_calibration_counts_what_was_said(executor: object) -> None:
 
 
 def test_the_cache_of_this_processor_is_known() -> None:
-    assert c_timing.last_level_cache() >= 1 << 20
+    assert processor.last_level_cache() >= 1 << 20
 
 
 def test_a_nested_process_answers_or_faults() -> None:
