@@ -45,6 +45,7 @@ class Executor(ABC):
     def __init__(self) -> None:
         self._slots: dict[str, list[Slot]] = {}
         self._turn = threading.Condition()
+        self._closings = 0
 
     @abstractmethod
     def _launch(self, kind: str, device: str) -> Parent:
@@ -96,7 +97,6 @@ class Executor(ABC):
             words = self._discard(slot) or died.words
             return self._failure(slot.kind, died, words)
         if slot.kind == "gpu" and device_error(answer):
-            self._discard(slot)
             slot.suspect = True
         return answer
 
@@ -145,7 +145,8 @@ class Executor(ABC):
         return tuple(parent.pid for parent in parents if parent is not None and parent.alive())
 
     def close(self) -> None:
-        """End every worker and all of their children."""
+        """End every worker and all of their children; one that is just starting ends once it has started."""
+        self._closings += 1
         for slots in list(self._slots.values()):
             for slot in slots:
                 self._discard(slot)
@@ -183,9 +184,12 @@ class Executor(ABC):
         if parent is not None and parent.alive():
             return parent
         self._discard(slot)
+        closings = self._closings
         parent = self._launch(slot.kind, slot.device)
         try:
             parent.greet(cancel)
+            if closings != self._closings:
+                raise Died("was ended while it started")
         except Died as died:
             explained = self._explained(parent, died)
             explained.words = parent.last_words()

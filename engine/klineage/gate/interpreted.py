@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from typing import Any
 
 from klineage.errors import KlineageError
@@ -67,7 +66,6 @@ def compile_kernel(session: Session) -> StageResult:
         return StageResult(
             "compile", Verdict.UNSUPPORTED, "platform", f"Triton kernels are compiled for NVIDIA: {error}"
         )
-    threading.Thread(target=session.executor.versions, args=(kind,), daemon=True).start()
     missing = _missing(session, "compiler", "compile")
     if missing:
         return missing

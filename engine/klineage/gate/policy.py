@@ -32,6 +32,9 @@ class Policy:
     gpu_floor: float = 0.02
     gpu_rounds: int = 50
     gpu_buffer_sets: int = 4
+    share_device: bool = (
+        False  # may other gates check kernels on the GPU meanwhile? Small cases only: memory is shared too
+    )
 
     @property
     def name(self) -> str:
@@ -48,7 +51,9 @@ class Policy:
     @property
     def limits(self) -> dict[str, float]:
         """What a worker is told."""
-        names = ("compile_seconds", "run_seconds", "workload_seconds", "total_seconds", "memory_bytes")
+        names = (
+            "compile_seconds", "run_seconds", "workload_seconds", "total_seconds", "memory_bytes", "share_device",
+        )  # fmt: skip
         return {name: getattr(self, name) for name in names}
 
 

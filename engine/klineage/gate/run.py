@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from klineage.executor import Cancelled, Died, Executor, current
-from klineage.gate import cache, correctness, cuda, evidence, interpreted, native, prepared
+from klineage.gate import cache, correctness, cuda, evidence, interpreted, native, prepared, warmth
 from klineage.gate.policy import POLICY, Policy
 from klineage.gate.prepared import Prepared
 from klineage.gate.reproduce import reproduce
@@ -151,6 +151,8 @@ def static(session: Session) -> StageResult:
     kernel = session.request.kernel
     known = prepared.get(kernel.hash) or prepare(kernel, session.request.workload)
     session.kernel = dict(known.job)
+    if known.static.verdict is Verdict.PASS:
+        warmth.begin(session.executor, kernel.surface, session.request.platform)
     return known.static
 
 
