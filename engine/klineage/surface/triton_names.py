@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from collections.abc import Iterator
 
@@ -39,6 +40,10 @@ _FRAMES = _words(
 _HOOKS = _words(
     "add_pre_run_hook pre_run_hooks launch_enter_hook launch_exit_hook as_subclass _make_subclass handle set_active reset_active"
 )
+_TYPING = _words(
+    "ForwardRef evaluate_forward_ref get_overloads get_type_hints"
+)  # these run text, or find functions
+_FORMAT = re.compile(r"\{[^{}]*\.__")
 _METHODS = _words(
     "__init__ __call__ __enter__ __exit__ __repr__ __str__ __len__ __getitem__ __hash__ __eq__ __post_init__"
 )
@@ -122,6 +127,8 @@ def forbidden(root: ast.AST, names: Names) -> Iterator[Violation]:
             found = _attribute(lookup, names, False) if lookup else _lookup(node)
         elif isinstance(node, ast.ClassDef):
             found = _class(node, names)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and _FORMAT.search(node.value):
+            found = "has a format that reaches for private attributes"
         if found:
             yield line, "forbidden", found
 
@@ -164,6 +171,8 @@ def _attribute(node: ast.Attribute, names: Names, base: bool) -> str:
     stray = next((part for part in path.split(".")[1:] if part in _STRAY), "")
     if stray:
         return f"reaches for {stray} through {ast.unparse(node)}"
+    if path.startswith("typing.") and path.split(".")[1] in _TYPING:
+        return f"uses {path}, which no kernel needs"
     if not base and path.startswith("triton.") and not allowed_of_triton(path):
         return f"uses {path}, which no kernel needs"
     return ""
@@ -179,7 +188,7 @@ def allowed_of_triton(path: str) -> bool:
 
 def stray_import(module: str, name: str) -> bool:
     """Whether ``from module import name`` takes something that only happens to be there."""
-    if name in _STRAY and module != "typing_extensions":
+    if name in _STRAY or (module == "typing" and name in _TYPING):
         return True
     return (
         module.split(".")[0] == "triton"

@@ -22,7 +22,7 @@ def _words(text: str) -> frozenset[str]:
 
 _ALLOWED = _words(
     """
-    __dir__ device arange tensor __getitem__ __hash__ __iter__ __len__ as_strided broadcast_shapes chunk contiguous cpu cuda
+    __dir__ device arange tensor __getitem__ __hash__ __iter__ __len__ as_strided broadcast_shapes chunk contiguous cuda
     data_ptr dense_dim detach diagonal dim element_size empty empty_like empty_permuted empty_strided expand expand_as fill_
     flatten full full_like get_device has_names is_complex is_contiguous is_floating_point is_inference is_neg is_conj
     is_pinned is_same_size is_signed movedim moveaxis narrow ndimension nelement new_empty new_empty_strided new_full new_ones

@@ -23,6 +23,16 @@ _SHARED = {
     120: 101376,
 }  # bytes a block can opt into
 
+# What host code is told: a name that says where it really runs would be a way to behave otherwise there.
+_DEVICE_NAMES = {
+    80: "NVIDIA A100-SXM4-80GB",
+    86: "NVIDIA RTX A6000",
+    89: "NVIDIA L40S",
+    90: "NVIDIA H100 80GB HBM3",
+    100: "NVIDIA B200",
+    120: "NVIDIA GeForce RTX 5090",
+}
+
 
 def capability(target: str) -> int:
     """90 for "nvidia-sm90" or "nvidia-sm90a". Raises WorkerError for anything but an NVIDIA target."""
@@ -128,7 +138,7 @@ def _cuda_functions(target: str) -> dict[str, Any]:
     major, minor = divmod(capability(target), 10)
     shared = _SHARED.get(capability(target), 101376)
     properties = types.SimpleNamespace(
-        name=f"klineage model of {target}",
+        name=_DEVICE_NAMES.get(capability(target), "NVIDIA GPU"),
         major=major,
         minor=minor,
         total_memory=80 << 30,

@@ -166,6 +166,10 @@ def _patch_warmup(interpreter: Any) -> None:
         return _Warm(self) if warmup else run(self, *args, grid=grid, warmup=False, **kwargs)
 
     interpreter.InterpretedFunction.run = run_or_warm
+    # Its text says no more of where it runs than that of a compiled kernel.
+    interpreter.InterpretedFunction.__repr__ = lambda self: (
+        f"JITFunction({self.fn.__module__}:{self.fn.__name__})"
+    )
 
 
 def _patch_extras(interpreter: Any) -> None:

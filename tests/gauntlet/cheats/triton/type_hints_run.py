@@ -1,0 +1,23 @@
+# gauntlet: rows | own | fail static forbidden | text in annotations that typing runs
+import typing
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def rows_kernel(x, bias, y, columns, alpha, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    for start in range(0, columns, BLOCK):
+        at = start + tl.arange(0, BLOCK)
+        mask = at < columns
+        value = tl.load(x + row * columns + at, mask=mask, other=0.0) * alpha
+        tl.store(y + row * columns + at, value + tl.load(bias + at, mask=mask, other=0.0), mask=mask)
+
+
+def run(x: "print(1)"):
+    return x
+
+def entry(x, bias, y, rows, columns, alpha):
+    typing.get_type_hints(run)
+    rows_kernel[(rows,)](x, bias, y, columns, alpha, BLOCK=64)
