@@ -1,12 +1,12 @@
 """The gauntlet and the jury on a real GPU: every cheat is refused with its reason, every honest kernel passes.
 
-    PYTHONPATH=.:engine python benchmarks/gpu/gauntlet.py --out DIR [--only WORD] [--seconds 80] [--workers 3]
+    PYTHONPATH=.:engine python benchmarks/gpu/gauntlet.py --out DIR [--only WORD] [--seconds 80] [--workers 4]
+                                                          [--resume DIR/gauntlet.json]
 
-Prints a table last, and writes it with machine, versions and date to DIR/gauntlet.json. Cases that a GPU alone
-can judge come first; what the time did not suffice for is listed as "not reached", and --only finds it again.
+Prints a line a case and a table last, and writes it with machine, versions and date to DIR/gauntlet.json, after
+each case. Cases that a GPU alone can judge come first; what the time did not suffice for is "not reached", and a
+later run with --resume does that: first what was wrong, then what was not reached. The rest is taken over.
 """
-
-from __future__ import annotations
 
 import argparse
 import json
@@ -60,12 +60,40 @@ def urgency(case: Case) -> tuple[int, int, str]:
     return late.get(case.expected.stage, 1), case.surface != "cuda-gpu", case.id
 
 
-def run(case: Case, executor: LocalExecutor, kind: str) -> Row:
+class Results:
+    """Rows as they come, and the file that has them all at any time."""
+
+    def __init__(self, out: Path, kept: list[Row]) -> None:
+        self.out, self.rows, self._guard = out, list(kept), threading.Lock()
+        out.mkdir(parents=True, exist_ok=True)
+        self.machine = facts()
+
+    def add(self, row: Row) -> None:
+        with self._guard:
+            self.rows.append(row)
+            self.write()
+            if row.outcome != "not reached":
+                print(line_of(row), flush=True)
+
+    def write(self) -> None:
+        self.rows.sort(key=lambda row: (row.kind, row.id))
+        told = {"machine": self.machine, "rows": [vars(row) for row in self.rows]}
+        unfinished = self.out / "gauntlet.json.part"
+        unfinished.write_text(json.dumps(told, indent=1), encoding="utf-8")
+        unfinished.replace(self.out / "gauntlet.json")
+
+
+def line_of(row: Row) -> str:
+    got = f"wanted {row.wanted}; got {row.got}" if row.outcome in ("wrong", "broken") else row.got
+    return f"{row.outcome:11} {row.seconds:6.2f} s  {row.kind:6} {row.id:34} {' '.join(got.split())[:150]}"
+
+
+def run(case: Case, executor: LocalExecutor, kind: str, platform: str) -> Row:
     begin = time.perf_counter()
     if case.expected.skip:
         return Row(case.id, kind, case.title, str(case.expected), "not run", case.expected.skip, 0.0)
     try:
-        report = judge(case, QUICK, executor, detect().gpu.platform)  # type: ignore[union-attr]
+        report = judge(case, QUICK, executor, platform)
         said = complaint(case, report)
         outcome = "wrong" if said else "right"
         got = f"{' '.join(decided(report))}: {report.why}"
@@ -76,7 +104,10 @@ def run(case: Case, executor: LocalExecutor, kind: str) -> Row:
     )
 
 
-def follow(work: queue.SimpleQueue[tuple[Case, str]], rows: list[Row], end: float) -> None:
+Work = queue.SimpleQueue[tuple[Case, str]]
+
+
+def follow(work: Work, results: Results, end: float, platform: str) -> None:
     """One line of gates with workers of its own, until there is nothing left or no time."""
     executor = LocalExecutor()
     try:
@@ -86,11 +117,25 @@ def follow(work: queue.SimpleQueue[tuple[Case, str]], rows: list[Row], end: floa
             except queue.Empty:
                 return
             if time.monotonic() > end:
-                rows.append(Row(case.id, kind, case.title, str(case.expected), "not reached", "", 0.0))
+                results.add(Row(case.id, kind, case.title, str(case.expected), "not reached", "", 0.0))
                 continue
-            rows.append(run(case, executor, kind))
+            results.add(run(case, executor, kind, platform))
     finally:
         executor.close()
+
+
+def queued(items: list[tuple[Case, str]]) -> Work:
+    work: Work = queue.SimpleQueue()
+    for item in items:
+        work.put(item)
+    return work
+
+
+def earlier(path: Path | None) -> dict[str, Row]:
+    """The rows of an earlier run, by id."""
+    if path is None:
+        return {}
+    return {row["id"]: Row(**row) for row in json.loads(path.read_text(encoding="utf-8"))["rows"]}
 
 
 def facts() -> dict[str, Any]:
@@ -112,33 +157,47 @@ def main() -> int:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--only", default="", help="cases whose id has this word")
     parser.add_argument("--seconds", type=float, default=80.0, help="no case begins after this")
-    parser.add_argument("--workers", type=int, default=3)
+    parser.add_argument("--workers", type=int, default=4, help="lines of gates that share the GPU")
+    parser.add_argument("--resume", type=Path, help="gauntlet.json of an earlier run")
     arguments = parser.parse_args()
-    if detect().gpu is None:
+    gpu = detect().gpu
+    if gpu is None:
         print("no GPU on this machine; tests/gauntlet and tests/jury run what needs none")
         return 2
+    before = earlier(arguments.resume)
+    known = {case.id for case in [*cheats(), *honest()]}
+    settled = [row for row in before.values() if row.outcome in ("right", "not run") and row.id in known]
+    done = {row.id for row in settled}
+    failed = {row.id for row in before.values() if row.outcome in ("wrong", "broken")}
     os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="klineage-gauntlet-")
     listed = [(c, "cheat") for c in cheats()] + [(c, "honest") for c in honest()]
-    wanted = [(c, k) for c, k in listed if c.surface in GPU_SURFACES and arguments.only in c.id]
-    work: queue.SimpleQueue[tuple[Case, str]] = queue.SimpleQueue()
-    for item in sorted(wanted, key=lambda item: urgency(item[0])):
-        work.put(item)
-    rows: list[Row] = []
+    wanted = [
+        (c, k) for c, k in listed if c.surface in GPU_SURFACES and arguments.only in c.id and c.id not in done
+    ]
+    wanted.sort(key=lambda item: (item[0].id not in failed, urgency(item[0])))
+    results = Results(arguments.out, settled)
+    if arguments.resume:
+        text = arguments.resume.read_text(encoding="utf-8")
+        results.machine["resumed"] = json.loads(text)["machine"]["date"]
     end = time.monotonic() + arguments.seconds
-    lines = [threading.Thread(target=follow, args=(work, rows, end)) for _ in range(arguments.workers)]
+    # No worker is needed for what reading alone refuses.
+    read = queued([item for item in wanted if item[0].expected.stage == "static"])
+    gated = queued([item for item in wanted if item[0].expected.stage != "static"])
+    lines = [
+        threading.Thread(target=follow, args=(work, results, end, gpu.platform))
+        for work in (read, *[gated] * arguments.workers)
+    ]
     for line in lines:
         line.start()
     for line in lines:
         line.join()
-    rows.sort(key=lambda row: (row.kind, row.id))
-    arguments.out.mkdir(parents=True, exist_ok=True)
-    told = {"machine": facts(), "rows": [vars(row) for row in rows]}
-    (arguments.out / "gauntlet.json").write_text(json.dumps(told, indent=1), encoding="utf-8")
+    results.write()
+    rows = results.rows
+    print()
     for row in rows:
-        got = f"wanted {row.wanted}; got {row.got}" if row.outcome in ("wrong", "broken") else row.got
-        print(f"{row.outcome:11} {row.seconds:6.2f} s  {row.kind:6} {row.id:34} {got[:150]}")
+        print(line_of(row))
     outcomes = [row.outcome for row in rows]
-    print(facts())
+    print(results.machine)
     print(", ".join(f"{outcomes.count(name)} {name}" for name in sorted(set(outcomes))))
     return int(any(name in ("wrong", "broken") for name in outcomes))
 
