@@ -141,7 +141,7 @@ def _compile(
     expanded = _run([compiler_path, *command(flags), "-E", name], scratch)
     if expanded.returncode != 0:
         raise KernelFault("compile", _first_error(expanded.stderr, name), log=expanded.stderr[:65536])
-    c_inspect.check_source(expanded.stdout, name)
+    c_inspect.check_source(source, expanded.stdout, name)
     wraps = [f"-Wl,--wrap={symbol}" for symbol in _WRAPPED]
     arguments = [
         *command(flags),

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 
 from klineage.worker.faults import KernelFault
 
-VERSION = 3  # part of the key of every kept build: builds that passed older rules are inspected again
+VERSION = 4  # part of the key of every kept build: builds that passed older rules are inspected again
 
 Run = Callable[[list[str]], str]  # a command to its standard output; raises WorkerError when it cannot run
 
@@ -38,6 +38,9 @@ _PRAGMA = re.compile(
 )
 _LITERAL = re.compile(r'"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])*\'')
 _ASSEMBLY = re.compile(r"\b(asm|__asm|__asm__)\b")
+_DIRECTIVE = re.compile(
+    rb"^[ \t]*(?:#|%:|\?\?=)[ \t]*(embed|include_next|import|ident|sccs|assert|line|\d+)\b", re.MULTILINE
+)
 _BUILTIN = re.compile(
     r"\b(__builtin_(return_address|frame_address|extract_return_addr|frob_return_addr|eh_return|unwind_init|dwarf_\w+|init_dwarf\w*|"
     r"apply\w*|return|setjmp|longjmp|(set_)?thread_pointer|__clear_cache|ia32_(rdtscp?|rdpmc|ldmxcsr|f?xrstor\w*))|_mm_setcsr|_?_rdtscp?)\b"
@@ -60,7 +63,7 @@ _MATH = re.compile(
     r"next(after|toward)|fdim|fmax|fmin|fma|erfc?|[tl]gamma|sincos|j[01n]|y[01n]|signbit|isnan|isinf|finite|fpclassify)"
     r"(f|l|f16|f32|f64)?(_finite)?"
 )
-_OPENMP = re.compile(r"(GOMP|GOACC|omp|__kmpc|kmp)_\w+")
+_OPENMP = re.compile(r"(GOMP|GOACC|__kmpc)_\w+|omp_(?!get_wti)\w+")  # but no clock
 _VECTOR_MATH = re.compile(r"_ZGV[a-z][NM]\d+v+_\w+")
 _LIBRARY = re.compile(
     r"(libc|libm|libmvec|libgomp|libomp|libiomp5|libgcc_s|ld-linux[\w-]*|libpthread)\.so[.\d]*"
@@ -77,8 +80,11 @@ _INSTRUCTIONS = {
 _REGISTERS = re.compile(r"\b(cntvct\w*|cntpct\w*|pmccntr\w*|fpcr)\b", re.IGNORECASE)
 
 
-def check_source(expanded: str, name: str) -> None:
-    """Judge the preprocessor's output for the file ``name``. Raises KernelFault("source", ...)."""
+def check_source(source: bytes, expanded: str, name: str) -> None:
+    """Judge a file and what the preprocessor made of it. Raises KernelFault("source", ...)."""
+    directive = _DIRECTIVE.search(re.sub(rb"\\\r?\n", b"", source))
+    if directive:
+        raise KernelFault("source", f"uses #{directive.group(1).decode()}, which no kernel needs")
     text = _own_text(expanded, name)
     for line in text.splitlines():
         pragma = re.match(r"\s*#\s*pragma\s+(.*)", line)
