@@ -31,7 +31,7 @@ from klineage.worker.spares import Spares
 from klineage.worker.watch import Cancelled, Closed, Control
 
 PROTOCOL = 1
-MOST_SPARES = 3  # the two children that judge a kernel, and the one that times it
+MOST_SPARES = 5  # a gate judges with two and times with one; the two of the next gate at once
 _MEASURES = ("time_triton", "time_cuda", "count_gpu")  # jobs that want the device for themselves
 
 

@@ -20,7 +20,7 @@ from klineage.worker import limits
 from klineage.worker.process import Channel, Child, Task, end, keep_apart, spawn
 
 IDLE_SECONDS = 60.0  # a spare holds memory of the device
-REST_SECONDS = 0.1  # a gate's next job comes sooner; none is made beside a measurement
+REST_SECONDS = 0.05  # a gate's next job comes sooner; none is made beside a measurement
 SETTLE_SECONDS = 30.0
 _TICK, _AGAIN = 0.02, 0.1
 
