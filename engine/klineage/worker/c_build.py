@@ -142,6 +142,10 @@ def _compile(
     if expanded.returncode != 0:
         raise KernelFault("compile", _first_error(expanded.stderr, name), log=expanded.stderr[:65536])
     c_inspect.check_source(source, expanded.stdout, name)
+    (scratch / "alone").mkdir()
+    (scratch / "alone" / name).write_bytes(c_inspect.headers_alone(source, expanded.stdout, name))
+    alone = _run([compiler_path, *command(flags), "-E", name], scratch / "alone")
+    c_inspect.check_headers(expanded.stdout, name, alone.stdout)
     wraps = [f"-Wl,--wrap={symbol}" for symbol in _WRAPPED]
     arguments = [
         *command(flags),

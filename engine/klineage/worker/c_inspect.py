@@ -6,12 +6,13 @@ to what it made. Everything here is an allow-list, except the instructions, of w
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable, Iterator
 
 from klineage.worker.faults import KernelFault
 
-VERSION = 4  # part of the key of every kept build: builds that passed older rules are inspected again
+VERSION = 5  # part of the key of every kept build: builds that passed older rules are inspected again
 
 Run = Callable[[list[str]], str]  # a command to its standard output; raises WorkerError when it cannot run
 
@@ -101,6 +102,39 @@ def check_source(source: bytes, expanded: str, name: str) -> None:
     for attribute in _attributes(bare):
         if attribute not in _ATTRIBUTES:
             raise KernelFault("source", f"uses the attribute {attribute} once its macros are expanded")
+
+
+_FEATURE = re.compile(
+    rb"^[ \t]*#[ \t]*define[ \t]+(?:_\w+_SOURCE|NDEBUG|__STDC_\w+|_USE_MATH_DEFINES)\b[^\r\n]*", re.MULTILINE
+)
+
+
+def headers_alone(source: bytes, expanded: str, name: str) -> bytes:
+    """A file that includes what the kernel's file includes, and has none of its macros."""
+    current, lines = name, [b"\n".join(_FEATURE.findall(source))]
+    for marker in filter(None, map(_MARKER.match, expanded.splitlines())):
+        if current == name and "1" in marker["flags"].split() and not marker["file"].startswith("<"):
+            lines.append(f"#include <{marker['file'].rpartition('/')[2]}>".encode())
+        current = marker["file"]
+    return b"\n".join([*lines, b""])
+
+
+def check_headers(expanded: str, name: str, alone: str) -> None:
+    """Compare the headers' text with what it is without the kernel's macros. Raises KernelFault("source", ...)."""
+    for mine, plain in itertools.zip_longest(_system_text(expanded, name), _system_text(alone, name)):
+        if mine != plain:
+            text = f"a macro of the file changes a system header: {(mine or plain or '').strip()[:80]}"
+            raise KernelFault("source", f"{text}; include first, then define")
+
+
+def _system_text(expanded: str, name: str) -> Iterator[str]:
+    current = name
+    for line in expanded.splitlines():
+        marker = _MARKER.match(line)
+        if marker:
+            current = marker["file"]
+        elif current != name and line.strip():
+            yield line
 
 
 def _own_text(expanded: str, name: str) -> str:
