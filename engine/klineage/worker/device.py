@@ -24,17 +24,34 @@ _TICK = 0.05
 @functools.lru_cache(maxsize=1)
 def identity() -> str:
     """A name for the device that this process uses, the same in every process."""
-    visible = os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0].strip() or "0"
-    if not visible.isdigit():
+    visible = _visible()
+    listed = _listed()
+    if not visible.isdigit() or int(visible) >= len(listed):
         return visible
-    command = ["nvidia-smi", "--query-gpu=uuid", "--format=csv,noheader"]
+    return listed[int(visible)][0]
+
+
+def memory_mib() -> int:
+    """The memory of that device in MiB; 0 where nvidia-smi does not say."""
+    return next((mib for uuid, mib in _listed() if uuid == identity()), 0)
+
+
+def _visible() -> str:
+    return os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0].strip() or "0"
+
+
+@functools.lru_cache(maxsize=1)
+def _listed() -> tuple[tuple[str, int], ...]:
+    """UUID and MiB of every GPU, as nvidia-smi lists them: the driver itself must not be touched here."""
+    command = ["nvidia-smi", "--query-gpu=uuid,memory.total", "--format=csv,noheader,nounits"]
     try:
-        listed = subprocess.run(
+        lines = subprocess.run(
             command, capture_output=True, text=True, timeout=10, check=True
-        ).stdout.split()
+        ).stdout.splitlines()
     except (OSError, subprocess.SubprocessError):
-        return visible
-    return listed[int(visible)] if int(visible) < len(listed) else visible
+        return ()
+    fields = [line.partition(",") for line in lines if line.strip()]
+    return tuple((uuid.strip(), int(mib) if mib.strip().isdigit() else 0) for uuid, _, mib in fields)
 
 
 def lock_path(device: str) -> Path:

@@ -32,6 +32,7 @@ from klineage.worker.watch import Cancelled, Closed, Control
 
 PROTOCOL = 1
 MOST_SPARES = 5  # a gate judges with two and times with one; the two of the next gate at once
+_MIB_FOR_A_SPARE = 10_000  # of the device's memory; a spare takes half of a thousand
 _MEASURES = ("time_triton", "time_cuda", "count_gpu")  # jobs that want the device for themselves
 
 
@@ -176,7 +177,8 @@ def spares_of(kind: str, versions: dict[str, str]) -> Spares | None:
     """Waiting children, for the kind whose children take long to start."""
     if kind != "gpu" or "torch" not in versions:
         return None
-    return Spares(MOST_SPARES, device.open_torch, lambda: device.try_share(device.identity()))
+    most = min(MOST_SPARES, device.memory_mib() // _MIB_FOR_A_SPARE)
+    return Spares(most, device.open_torch, lambda: device.try_share(device.identity()))
 
 
 def _prepare(kind: str) -> dict[str, str]:

@@ -16,6 +16,8 @@ import pytest
 from klineage.executor import Cancelled, LocalExecutor
 from klineage.executor.base import device_error
 from klineage.platform import Gpu, Machine
+from klineage.worker import device
+from klineage.worker.watch import Control
 
 GOOD = {"verdict": "pass", "reason": "ok", "summary": ""}
 BROKEN = {
@@ -216,6 +218,40 @@ def test_a_device_has_one_user_across_processes(tmp_path: Path) -> None:
     second.communicate("")
     assert second.returncode == 0
     first.stdout.close()
+
+
+def test_those_who_share_a_device_keep_nobody_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(device, "root", lambda: tmp_path)
+    order: list[str] = []
+
+    def told(_: object) -> None:
+        if "waits" not in order:
+            order.append("waits")
+
+    def alone() -> None:
+        with device.reserved("d", Control(None), 1, told):
+            order.append("alone")
+            assert device.try_share("d") is None
+
+    def shared() -> None:
+        with device.reserved("d", Control(None), 2, lambda _: None, shared=True):
+            order.append("shared")
+
+    with device.reserved("d", Control(None), 3, told, shared=True):
+        leave = device.try_share("d")
+        assert leave is not None
+        leave()
+        first = threading.Thread(target=alone)
+        first.start()
+        while "waits" not in order:
+            time.sleep(0.01)
+        assert device.try_share("d") is None  # somebody waits to be alone
+        second = threading.Thread(target=shared)
+        second.start()
+        time.sleep(0.2)
+    first.join(5)
+    second.join(5)
+    assert order == ["waits", "alone", "shared"]
 
 
 def test_waiting_for_a_gpu_can_be_cancelled(plan: Plan) -> None:
