@@ -59,7 +59,7 @@ def test_given_seeds_are_marked(ask: Gate, rows: Workload, c: MakeC) -> None:
 
 
 WRONG = {
-    "offset": "alpha = x[0] > 1 && x[1] > 1 && x[2] > 1 && x[3] > 1 ? 1 : alpha;",
+    "offset": "alpha = x[0] > 1 && x[0] < 2 && x[1] > 1 && x[1] < 2 && x[2] > 1 && x[2] < 2 ? 1 : alpha;",
     "large": "alpha = x[0] * x[0] > 100 ? 1 : alpha;",
     "tiny": "alpha = x[0] * x[0] < 1e-4f && x[0] != 0 && x[1] * x[1] < 1e-4f ? 1 : alpha;",
     "ties": "alpha = x[0] * 2 == (int)(x[0] * 2) ? 1 : alpha;",
