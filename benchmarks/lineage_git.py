@@ -1,6 +1,6 @@
 """How fast the memory is: steps written one by one, and a long history read with its trailers.
 
-    python benchmarks/lineage_git.py [--write 1000] [--read 5000]
+python benchmarks/lineage_git.py [--write 1000] [--read 5000]
 """
 
 from __future__ import annotations
@@ -57,8 +57,12 @@ def read(path: Path) -> tuple[float, list[Step]]:
 def lengthen(path: Path, count: int) -> None:
     """Grow the walk to ``count`` steps by one stream of commits like its last one."""
     git = ["git", "-C", str(path)]
-    tip = subprocess.run([*git, "log", "-1", "--format=%B", "walk/bench"], capture_output=True, check=True).stdout
-    have = int(subprocess.run([*git, "rev-list", "--count", "walk/bench"], capture_output=True, check=True).stdout)
+    tip = subprocess.run(
+        [*git, "log", "-1", "--format=%B", "walk/bench"], capture_output=True, check=True
+    ).stdout
+    have = int(
+        subprocess.run([*git, "rev-list", "--count", "walk/bench"], capture_output=True, check=True).stdout
+    )
     stream = []
     for number in range(have, count):
         text = tip.replace(b"Lineage-Step: %d\n" % (have - 1), b"Lineage-Step: %d\n" % number)
@@ -78,7 +82,9 @@ def main() -> None:
         workspace = Workspace.create(path)
         seconds = write(workspace, arguments.write)
         each = seconds / arguments.write * 1000
-        print(f"{arguments.write} steps written in {seconds:.2f} s, {each:.1f} ms each (budget 15 s for 1,000)")
+        print(
+            f"{arguments.write} steps written in {seconds:.2f} s, {each:.1f} ms each (budget 15 s for 1,000)"
+        )
         workspace.close()
         fresh, steps = read(path)
         print(f"{len(steps)} steps, as just written, read with trailers in {fresh:.3f} s")

@@ -28,9 +28,10 @@ assert {"gemm-triton", "gemm-c", "fmha-triton", "add_rmsnorm-triton", "add_rmsno
 steps = json.loads((work / "walk.json").read_text())
 assert any(step["decision"] == "accepted" for step in steps["steps"]), steps
 from klineage.resources import shipped
-from klineage_tui.themes import shipped_themes
+from klineage_tui.themes import load_themes, shipped_folder
 assert "site-packages" in str(shipped("experts")), shipped("experts")
 assert shipped("library").is_dir()
-assert len(shipped_themes()) >= 4, shipped_themes()
+assert "site-packages" in str(shipped_folder()), shipped_folder()
+assert len(load_themes().names()) >= 4, load_themes().names()
 print("installed wheel: experts, library and themes found; one step walked")
 PY

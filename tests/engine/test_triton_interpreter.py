@@ -774,7 +774,9 @@ def races(folder: str) -> None:
     assert "updates byte 0" in reason(initialised, zeros())
     assert reason("tl.store(y, 7)", zeros()) == ""  # the same value, however often
     assert reason("tl.store(y + me, tl.load(y + 3) + me)", zeros()) == ""
-    assert reason("tl.atomic_add(y, 1)\n    tl.store(y + 1, tl.load(y + 1) + 1)", zeros()) == ""  # they took turns
+    assert (
+        reason("tl.atomic_add(y, 1)\n    tl.store(y + 1, tl.load(y + 1) + 1)", zeros()) == ""
+    )  # they took turns
 
 
 CASES = (

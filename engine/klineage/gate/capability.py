@@ -59,13 +59,15 @@ def capabilities(executor: Executor | None = None) -> list[Capability]:
         )
     ]
     rows.append(_cuda_compiler(machine.nvcc, workers.here))
-    remedy = TRITON_REMEDY if workers.here else "pip install torch triton there, or --host-python FILE, a Python that has them"
+    remedy = (
+        TRITON_REMEDY
+        if workers.here
+        else "pip install torch triton there, or --host-python FILE, a Python that has them"
+    )
     for name in ("torch", "triton"):
         version = machine.packages.get(name)
         rows.append(
-            Capability(
-                name, version is not None, version or "not installed", "" if version else remedy
-            )
+            Capability(name, version is not None, version or "not installed", "" if version else remedy)
         )
     gpu = machine.gpu
     rows.append(

@@ -124,7 +124,9 @@ def _diagnose(
     allowed = [origin] if origin is not None else _buffers
     good = np.zeros(addresses.shape, dtype=bool)
     for buffer in allowed:
-        last = buffer.end + slack - itemsize  # compared without adding to an address, which could wrap to zero
+        last = (
+            buffer.end + slack - itemsize
+        )  # compared without adding to an address, which could wrap to zero
         if last >= buffer.start:
             good |= (addresses >= buffer.start) & (addresses <= last)
     bad = ~good if mask is None else ~good & mask
