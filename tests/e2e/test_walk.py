@@ -128,8 +128,8 @@ def test_decisions_by_hand(tmp_path: Path, klineage_json: Json, klineage: Comman
 def test_a_cuda_lineage_opens_and_takes_no_step_that_nobody_judged(
     workspace: Path, tmp_path: Path, klineage_json: Json, klineage: Command
 ) -> None:
-    lineage = "add_rmsnorm-cuda"
-    assert lineage in {row["id"] for row in klineage_json("demo", workspace, "--no-app")}
+    expert = Path(__file__).parents[2] / "experts" / "add_rmsnorm" / "cuda" / "kernel.cu"
+    lineage = klineage_json("new", expert, "--workload", "add_rmsnorm", "-w", workspace)["id"]
     assert klineage_json("propose", lineage, "-w", workspace) == []
     assert (
         "klineage accept add_rmsnorm-cuda --file YOURS"
@@ -138,7 +138,6 @@ def test_a_cuda_lineage_opens_and_takes_no_step_that_nobody_judged(
     if detect().gpu is not None:
         pytest.skip("there is a GPU: benchmarks/gpu/cuda_surface.py judges there")
     mine = tmp_path / "kernel.cu"
-    expert = Path(__file__).parents[2] / "experts" / "add_rmsnorm" / "cuda" / "kernel.cu"
     mine.write_bytes(expert.read_bytes().replace(b"VECTORS = 2", b"VECTORS = 1"))
     for words in (["walk", lineage], ["accept", lineage, "--file", mine], ["seal", lineage]):
         refused = klineage(*words, "-w", workspace, ok=False)

@@ -35,7 +35,7 @@ class Expert:
     """One shipped expert kernel."""
 
     workload: str
-    surface: str
+    surface: Surface
     path: Path
 
     @property
@@ -46,10 +46,13 @@ class Expert:
 def experts() -> tuple[Expert, ...]:
     """Every shipped expert kernel, in the order of workload and surface."""
     root = shipped("experts")
-    found = sorted(
-        [*root.glob("*/triton/kernel.py"), *root.glob("*/c/kernel.c"), *root.glob("*/cuda/kernel.cu")]
+    files: dict[Surface, str] = {"triton": "kernel.py", "c": "kernel.c", "cuda": "kernel.cu"}
+    found = (
+        Expert(path.parent.parent.name, surface, path)
+        for surface, file in files.items()
+        for path in root.glob(f"*/{surface}/{file}")
     )
-    return tuple(Expert(path.parent.parent.name, path.parent.name, path) for path in found)
+    return tuple(sorted(found, key=lambda expert: expert.id))
 
 
 def open_workspace(path: Path, *, create: bool = False) -> Workspace:
@@ -110,14 +113,20 @@ def tested_oracle(workload: str | Path, surface: Surface) -> str:
 
 
 def demo(path: Path) -> tuple[str, ...]:
-    """A workspace at ``path`` with a lineage for every shipped expert; those that are there already stay."""
+    """A workspace at ``path`` with a lineage for every shipped expert that rules can walk.
+
+    Lineages that are there already stay as they are. Returns the ids of all.
+    """
+    from klineage.proposer.rules import RULES
+
+    walkable = [expert for expert in experts() if RULES[expert.surface]]
     workspace = Workspace.create(path)
     try:
         present = {summary.id for summary in workspace.lineages()}
-        for expert in experts():
+        for expert in walkable:
             if expert.id not in present:
                 new_lineage(workspace, expert.path, expert.workload)
-        return tuple(expert.id for expert in experts())
+        return tuple(expert.id for expert in walkable)
     finally:
         workspace.close()
 
