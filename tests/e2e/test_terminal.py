@@ -37,7 +37,7 @@ def test_from_first_paint_to_a_sealed_lineage(workspace: Path, klineage_json: Js
         terminal.press("x")
         terminal.wait_for("why?")
         terminal.press(*"not this one", "enter")
-        terminal.wait_for("not this one")
+        terminal.wait_for("1 rejected")
         terminal.kill()  # a power cut: everything decided so far is on disk
 
     log = klineage_json("log", LINEAGE, "--rejected", "-w", workspace)
@@ -47,7 +47,7 @@ def test_from_first_paint_to_a_sealed_lineage(workspace: Path, klineage_json: Js
     with app(workspace) as terminal:
         terminal.wait_for("● 1 here")
         terminal.press("u")
-        terminal.wait_gone("not this one")
+        terminal.wait_gone("1 rejected")
         terminal.press("S")
         terminal.wait_for("enter")
         terminal.press("enter")
