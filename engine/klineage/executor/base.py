@@ -194,6 +194,8 @@ class Executor(ABC):
             explained = self._explained(parent, died)
             explained.words = parent.last_words()
             parent.close(_SHORT)
+            if cancel is not None and cancel.is_set():  # whoever cancels does not care how it ended
+                raise Cancelled from died
             raise explained from died
         except BaseException:
             parent.close(_SHORT)
