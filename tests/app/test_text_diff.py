@@ -88,7 +88,10 @@ def test_a_line_beyond_the_cap_is_not_compared():
 @pytest.mark.parametrize("noise", ["(", "a ", "()", "a,"])
 def test_repetitive_lines_stay_cheap(noise):
     old = noise * (WIDEST // len(noise))
-    changed_words(old, old[1:] + "x")  # would take minutes if compared token by token
+    new = old[1:] + "x"
+    before, after = changed_words(old, new)  # would take minutes if compared token by token
+    for words, line in ((before, old), (after, new)):
+        assert all(0 <= start < end <= len(line) for start, end in words)
 
 
 def test_a_replaced_line_stands_beside_what_it_became():
