@@ -56,6 +56,8 @@ class InduceScreen(InduceGate):
         self._state: WalkState | None = None
         self._skipped: frozenset[str] = frozenset()  # kernel hashes
         self._deciding = False
+        self._reading = True
+        self._ahead = ""  # the action whose key was pressed while the lineage was being read
 
     # -- reading ------------------------------------------------------------------------------------
 
@@ -64,7 +66,8 @@ class InduceScreen(InduceGate):
         assert walk is not None
         if self._state is not None and walk.id != self._state.meta.id:
             self._stop_gate()
-            self._state = None
+            self._state, self._ahead = None, ""
+        self._reading = True
         self.job("load", walk.state, lambda state: self._read(walk, state), self._unreadable)
 
     def _read(self, walk: Walk, state: WalkState) -> None:
@@ -74,7 +77,8 @@ class InduceScreen(InduceGate):
         self.job("load", lambda: load(walk, state, self._skipped), self._loaded, self._unreadable)
 
     def _unreadable(self, sentence: str) -> None:
-        self._deciding = False
+        self._deciding = self._reading = False
+        self._ahead = ""
         self.show_unreadable(sentence)
 
     def _loaded(self, loaded: Loaded) -> None:
@@ -82,14 +86,17 @@ class InduceScreen(InduceGate):
         if fresh:
             self.show_proposal_tab()
         self._state, self._queue, self._trusted = loaded.state, loaded.queue, loaded.trusted
-        self._deciding = False
+        self._deciding = self._reading = False
         if self._run is not None and self._run.key[1] != loaded.state.head.kernel:
             self._stop_gate()  # of a state that is no longer here
         if not fresh:
             self.show_walk(loaded.state)
         self.show_queue()
+        ahead, self._ahead = self._ahead, ""
         if fresh and loaded.draft is not None:
             self.offer_draft(loaded.draft)
+        elif ahead:
+            self.action_verb(ahead)
 
     def show_queue(self) -> None:
         """The current proposal, its diff (take-latest) and its gate."""
@@ -126,6 +133,9 @@ class InduceScreen(InduceGate):
     def action_verb(self, action: str) -> None:
         if action == "cancel" and self._run is None:
             return  # escape with nothing to stop needs no answer
+        if self._state is None and self._reading and not self._ahead:
+            self._ahead = action  # the steps are on screen before their proposals: the key is not lost
+            return
         super().action_verb(action)
 
     # -- what is closed, and why ------------------------------------------------------------------------

@@ -50,6 +50,17 @@ async def test_gate_accept_undo_redo(make_app: MakeApp, walk: Walk) -> None:
         assert walk.state().steps[1].commit == step.commit
 
 
+async def test_a_key_pressed_while_the_lineage_is_read_is_not_lost(make_app: MakeApp, walk: Walk) -> None:
+    candidate = walk.candidates()[0]
+    walk.reject(candidate, None, why="not this one")
+    app = make_app()
+    async with app.run_test(size=SIZE, notifications=True) as pilot:
+        await until(lambda: isinstance(app.screen, InduceScreen))
+        await pilot.press("u")
+        await until(lambda: walk.state().rejected == ())
+        await until(lambda: "Taken back" in said(app))
+
+
 async def test_reject_needs_a_reason_and_goes_to_the_next(make_app: MakeApp, walk: Walk) -> None:
     app = make_app()
     async with app.run_test(size=SIZE) as pilot:
