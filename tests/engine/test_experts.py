@@ -95,7 +95,23 @@ def plain_add_rmsnorm(v: dict[str, Any], dims: dict[str, int]) -> dict[str, Any]
     return {"y": total / rms[:, None] * v["weight"], "residual_out": total}
 
 
-PLAIN = {"gemm": plain_gemm, "fmha": plain_fmha, "add_rmsnorm": plain_add_rmsnorm}
+def plain_softmax(v: dict[str, Any], dims: dict[str, int]) -> dict[str, Any]:
+    rows = [np.exp(row) / math.fsum(np.exp(row)) for row in v["x"]]
+    return {"y": np.stack(rows)}
+
+
+def plain_layernorm(v: dict[str, Any], dims: dict[str, int]) -> dict[str, Any]:
+    spread = np.sqrt(v["x"].var(axis=1) + 1e-5)
+    return {"y": (v["x"] - v["x"].mean(axis=1)[:, None]) / spread[:, None] * v["weight"] + v["bias"]}
+
+
+PLAIN = {
+    "gemm": plain_gemm,
+    "fmha": plain_fmha,
+    "add_rmsnorm": plain_add_rmsnorm,
+    "softmax": plain_softmax,
+    "layernorm": plain_layernorm,
+}
 
 
 @pytest.mark.parametrize(("name", "size"), CASES)

@@ -1,0 +1,45 @@
+"""Layer normalisation: y = (x - mean(x)) / sqrt(variance(x) + eps) * weight + bias, over each row"""
+
+ELEMENT = {"triton": "bf16", "c": "fp32", "cuda": "bf16"}
+
+SIZES = {
+    "small": {"rows": 16, "hidden": 512},
+    "ragged": {"rows": 13, "hidden": 1021},
+    "bench": {"rows": 256, "hidden": 4096},
+    "paper": {"rows": 16384, "hidden": 4096},
+}
+HIDDEN = {"rows": 7, "hidden": 1536}
+
+OUTPUTS = ("y",)
+SCALARS = {"eps": 1e-5}
+
+
+def tensors(element, rows, hidden):
+    return {
+        "x": (element, (rows, hidden)),
+        "weight": (element, (hidden,)),
+        "bias": (element, (hidden,)),
+        "y": (element, (rows, hidden)),
+    }
+
+
+def inputs(rng, rows, hidden):
+    return {"x": rng.normal(rows, hidden), "weight": rng.normal(hidden), "bias": rng.normal(hidden)}
+
+
+def reference(xp, x, weight, bias, eps):
+    centred = x - xp.mean(x, axis=-1)[..., None]
+    scale = 1.0 / xp.sqrt(xp.mean(centred * centred, axis=-1) + eps)
+    return {"y": centred * scale[..., None] * weight + bias}
+
+
+def cost(itemsize, rows, hidden):
+    return {"bytes": itemsize * (2 * rows * hidden + 2 * hidden), "operations": 8 * rows * hidden}
+
+
+def unsupported(rows, hidden):
+    if hidden > 65536:
+        return f"hidden must be at most 65536, not {hidden}: a row is held in the registers of one program."
+    if rows * hidden >= 2**31:
+        return "x must have fewer than 2**31 elements: kernels index with 32 bits."
+    return None
