@@ -18,7 +18,9 @@ import pytest
 EXPERTS = Path(__file__).parents[2] / "experts"
 WORKLOADS = sorted(path.parent.name for path in EXPERTS.glob("*/workload.py"))
 C_KERNELS = sorted(path.parts[-3] for path in EXPERTS.glob("*/c/kernel.c"))
-NUMPY = {"fp64": np.float64, "fp32": np.float32, "fp16": np.float16, "int32": np.int32}
+NUMPY = {
+    "fp64": np.float64, "fp32": np.float32, "fp16": np.float16, "int64": np.int64, "int32": np.int32,
+}  # fmt: skip
 FLAGS = ["-O3", "-march=native", "-std=gnu11", "-fno-math-errno", "-Wall", "-Wextra", "-Werror"]
 
 
@@ -75,6 +77,24 @@ def double(values: dict[str, Any]) -> dict[str, Any]:
     return {name: v.astype(np.float64) if v.dtype.kind == "f" else v for name, v in values.items()}
 
 
+def assert_equal(
+    workload: dict[str, Any],
+    got: dict[str, Any],
+    expected: dict[str, Any],
+    values: dict[str, Any],
+    dims: dict[str, int],
+    atol: float,
+) -> None:
+    """Two computations of the reference agree: by the workload's own comparison where it has one."""
+    if "compare" in workload:
+        offered = {"xp": np, "got": got, "expected": expected, **dims, **values}
+        wanted = inspect.signature(workload["compare"]).parameters
+        assert workload["compare"](**{name: offered[name] for name in wanted}) is None
+        return
+    for output in workload["OUTPUTS"]:
+        np.testing.assert_allclose(got[output], expected[output], rtol=1e-9, atol=atol)
+
+
 def plain_gemm(v: dict[str, Any], dims: dict[str, int]) -> dict[str, Any]:
     return {"y": np.einsum("mk,nk->mn", v["x"], v["weight"])}
 
@@ -105,9 +125,24 @@ def plain_layernorm(v: dict[str, Any], dims: dict[str, int]) -> dict[str, Any]:
     return {"y": (v["x"] - v["x"].mean(axis=1)[:, None]) / spread[:, None] * v["weight"] + v["bias"]}
 
 
+def plain_conv2d(v: dict[str, Any], dims: dict[str, int]) -> dict[str, Any]:
+    kernel, pad = dims["kernel"], dims["kernel"] // 2
+    taps = v["weight"].reshape(kernel, kernel, dims["channels"], dims["filters"])
+    padded = np.pad(v["x"], ((0, 0), (pad, pad), (pad, pad), (0, 0)))
+    windows = np.lib.stride_tricks.sliding_window_view(padded, (kernel, kernel), axis=(1, 2))
+    return {"y": np.tensordot(windows, taps, axes=((4, 5, 3), (0, 1, 2)))}
+
+
+def plain_topk(v: dict[str, Any], dims: dict[str, int]) -> dict[str, Any]:
+    ranked = [sorted(range(dims["columns"]), key=row.__getitem__)[-dims["k"] :] for row in v["x"].tolist()]
+    return {"values": np.take_along_axis(v["x"], np.array(ranked), 1), "indices": np.array(ranked)}
+
+
 PLAIN = {
     "gemm": plain_gemm,
+    "conv2d": plain_conv2d,
     "fmha": plain_fmha,
+    "topk": plain_topk,
     "add_rmsnorm": plain_add_rmsnorm,
     "softmax": plain_softmax,
     "layernorm": plain_layernorm,
@@ -125,7 +160,7 @@ def test_reference_agrees_with_a_plain_computation(name: str, size: str) -> None
     assert set(got) == set(workload["OUTPUTS"]) == set(expected)
     for output, value in got.items():
         assert value.shape == declared[output][1]
-        np.testing.assert_allclose(value, expected[output], rtol=1e-9, atol=1e-9)
+    assert_equal(workload, got, expected, values, dims, atol=1e-9)
 
 
 @pytest.mark.triton
@@ -137,8 +172,8 @@ def test_reference_is_the_same_in_numpy_and_torch(name: str) -> None:
     values = double(case(workload, dims))
     in_numpy = evaluate(workload, np, values, dims)
     in_torch = evaluate(workload, torch, {k: torch.from_numpy(v) for k, v in values.items()}, dims)
-    for output in workload["OUTPUTS"]:
-        np.testing.assert_allclose(in_torch[output].numpy(), in_numpy[output], rtol=1e-9, atol=1e-12)
+    in_torch = {name: value.numpy() for name, value in in_torch.items()}
+    assert_equal(workload, in_torch, in_numpy, values, dims, atol=1e-12)
 
 
 @pytest.mark.parametrize("name", WORKLOADS)
@@ -177,6 +212,11 @@ def test_unsupported_names_the_constraint() -> None:
     assert "power of two" in load("fmha")["unsupported"](sequences=1, length=8, tokens=8, heads=1, dim=48)
     assert "9 tokens" in load("fmha")["unsupported"](sequences=1, length=8, tokens=9, heads=1, dim=64)
     assert "2**31" in load("gemm")["unsupported"](m=2**20, n=1, k=2**12)
+    conv2d = dict.fromkeys(("batch", "height", "width", "channels", "filters"), 1)
+    assert "1, 3, 5 or 7" in load("conv2d")["unsupported"](**conv2d, kernel=2)
+    assert "2**31" in load("conv2d")["unsupported"](**{**conv2d, "batch": 2**31}, kernel=1)
+    assert "9 is more than 8" in load("topk")["unsupported"](rows=1, columns=8, k=9)
+    assert "32768" in load("topk")["unsupported"](rows=1, columns=32769, k=1)
     assert "65536" in load("add_rmsnorm")["unsupported"](rows=1, hidden=65537)
 
 
@@ -196,10 +236,11 @@ def libraries(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return built
 
 
-def page_aligned(shape: tuple[int, ...]) -> Any:
-    """A float array of NaN that starts on a page, as the gate hands them out."""
-    raw = np.full(math.prod(shape) + 1024, np.nan, dtype=np.float32)
-    skip = (-raw.ctypes.data % 4096) // 4
+def page_aligned(kind: str, shape: tuple[int, ...]) -> Any:
+    """An array of NaN (or of -1) that starts on a page, as the gate hands them out."""
+    type_ = np.dtype(NUMPY[kind])
+    raw = np.full(math.prod(shape) + 4096, np.nan if type_.kind == "f" else -1, dtype=type_)
+    skip = (-raw.ctypes.data % 4096) // type_.itemsize
     return raw[skip : skip + math.prod(shape)].reshape(shape)
 
 
@@ -226,13 +267,17 @@ def test_c_kernel_matches_the_reference(libraries: dict[str, Path], name: str, s
     dims = checked_sizes(workload)[size]
     values = case(workload, dims)
     buffers: dict[str, Any] = {}
-    for key, (_, shape) in workload["tensors"]("fp32", **dims).items():
-        buffers[key] = page_aligned(shape)
+    for key, (kind, shape) in workload["tensors"]("fp32", **dims).items():
+        buffers[key] = page_aligned(kind, shape)
         if key in values:
             buffers[key][...] = values[key]
     call(libraries[name], name, {**buffers, **dims, **workload.get("SCALARS", {})})
     tolerance = workload["tolerance"]("fp32", **dims) if "tolerance" in workload else 1e-5
-    for output, expected in evaluate(workload, np, double(values), dims).items():
+    reference = evaluate(workload, np, double(values), dims)
+    if "compare" in workload:
+        assert_equal(workload, buffers, reference, double(values), dims, atol=0.0)
+        reference = {}
+    for output, expected in reference.items():
         scale = np.sqrt(np.mean(expected**2)) + np.abs(expected)
         assert np.max(np.abs(buffers[output] - expected) / scale) <= tolerance
     for key, value in values.items():
@@ -249,3 +294,32 @@ def test_files_are_plain_text(path: Path) -> None:
     assert b"\t" not in data
     assert data.endswith(b"\n")
     assert all(line == line.rstrip() for line in data.decode().split("\n"))
+
+
+def test_topk_accepts_any_order_and_says_what_is_wrong() -> None:
+    workload = load("topk")
+    dims = workload["SIZES"]["small"]
+    values = double(case(workload, dims))
+    right = evaluate(workload, np, values, dims)
+
+    def said(**changed: Any) -> str | None:
+        got = {**right, **changed}
+        answer: str | None = workload["compare"](np, got, right, values["x"], **dims)
+        return answer
+
+    order = np.random.default_rng(0).permutation(dims["k"])
+    assert said(values=right["values"][:, order], indices=right["indices"][:, order]) is None
+    for column in (-1, dims["columns"]):
+        indices = right["indices"].copy()
+        indices[2, 5] = column
+        assert f"indices[2, 5] is {column}" in str(said(indices=indices))
+    indices, picked = right["indices"].copy(), right["values"].copy()
+    indices[1, 0], picked[1, 0] = indices[1, 9], picked[1, 9]
+    assert "row 1" in str(said(indices=indices, values=picked))
+    assert "more than once" in str(said(indices=indices, values=picked))
+    picked = right["values"].copy()
+    picked[3, 4] += 1
+    assert "values[3, 4]" in str(said(values=picked))
+    smallest = values["x"].argsort(-1)[:, : dims["k"]]
+    picked = np.take_along_axis(values["x"], smallest, 1)
+    assert "not the 32 largest" in str(said(values=picked, indices=smallest))
