@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from klineage.errors import KlineageError
 
@@ -25,6 +25,7 @@ from klineage_tui.commands.common import (
 
 if TYPE_CHECKING:
     from klineage.gate import GateEvent
+    from klineage.kernel import Kernel
     from klineage.lineage import Step
     from klineage.proposer.candidate import Candidate
     from klineage.walk import Walk
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
 def propose_command(parser: argparse.ArgumentParser) -> Run:
     add_lineage(parser)
     parser.add_argument("--diff", action="store_true", help="print each proposal's diff too")
+    parser.add_argument(
+        "--all", action="store_true", help="also list what rules see and do not offer, and why not"
+    )
     add_json(parser)
     return _propose
 
@@ -43,6 +47,7 @@ def _propose(arguments: argparse.Namespace) -> int:
     with opened_walk(arguments) as walk:
         state = walk.state()
         rows = []
+        hindered = _not_offered(state.kernel) if arguments.all else []
         for number, candidate in enumerate(walk.candidates(), start=1):
             rejection = state.rejection_of(candidate)
             diff = unified_diff(state.kernel.source, candidate.source, state.kernel.filename)
@@ -62,7 +67,7 @@ def _propose(arguments: argparse.Namespace) -> int:
                 }
             )
         if arguments.json:
-            print_json(rows)
+            print_json([*rows, *hindered])
             return 0
         if not rows:
             way_on = (
@@ -70,13 +75,43 @@ def _propose(arguments: argparse.Namespace) -> int:
                 if len(state.steps) > 1
                 else f"simplify it by hand: klineage accept {walk.id} --file YOURS"
             )
-            say(f"{walk.id}: no rule sees anything left to remove; {way_on}")
+            seen = plural(len(_not_offered(state.kernel)), "mechanism")
+            what = "no rule sees anything left to remove"
+            if not seen.startswith("0 "):
+                told = "listed below" if arguments.all else f"klineage propose {walk.id} --all says why"
+                what = f"rules see {seen} that they cannot take out ({told})"
+            say(f"{walk.id}: {what}; {way_on}")
         for row in rows:
             mark = f"  (rejected: {row['rejected']})" if row["rejected"] else ""
             say(f"{row['number']:>3}  {row['title']:<44} {row['action']:<20} {row['locus']}{mark}")
             if arguments.diff:
                 say(str(row["diff"]))
+        for row in hindered:
+            say(
+                f"  -  {row['title']:<44} {row['action']:<20} {row['locus']}  (not offered: {row['why_not']})"
+            )
     return 0
+
+
+def _not_offered(kernel: Kernel) -> list[dict[str, Any]]:
+    """What rules see in the kernel and do not offer; ``number`` is null, ``why_not`` the reason."""
+    from klineage.proposer.rules import why_not
+
+    return [
+        {
+            "number": None,
+            "title": found.rule.title,
+            "action": found.rule.action,
+            "locus": found.site.locus,
+            "removes": [str(feature) for feature in found.site.removes],
+            "settings": found.site.settings,
+            "preconditions": found.rule.preconditions,
+            "rationale": found.rule.rationale,
+            "proposer": f"rules:{found.rule.name}",
+            "why_not": found.reason,
+        }
+        for found in why_not(kernel)
+    ]
 
 
 def walk_command(parser: argparse.ArgumentParser) -> Run:

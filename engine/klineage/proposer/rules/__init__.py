@@ -3,7 +3,8 @@ back."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 from klineage.kernel import Feature, Kernel, Surface
 from klineage.proposer.candidate import Candidate
@@ -13,7 +14,17 @@ from klineage.proposer.rules.rule import NotApplicable, Rewrite, Rule, Site
 from klineage.proposer.rules.triton import TRITON_RULES
 from klineage.surface.tree import apply_edits, function_locus, parse, parse_kernel
 
-__all__ = ["RULES", "NotApplicable", "Rule", "derive", "features", "forward_title", "propose"]
+__all__ = [
+    "RULES",
+    "NotApplicable",
+    "NotOffered",
+    "Rule",
+    "derive",
+    "features",
+    "forward_title",
+    "propose",
+    "why_not",
+]
 
 RULES: dict[Surface, tuple[Rule, ...]] = {"triton": TRITON_RULES, "c": C_RULES, "cuda": ()}
 
@@ -23,26 +34,46 @@ def features(kernel: Kernel) -> list[Feature]:
     return [f for rule in RULES[kernel.surface] for site in rule.detect(kernel) for f in site.removes]
 
 
+@dataclass(frozen=True)
+class NotOffered:
+    """A mechanism that a rule sees at a site and does not offer to take out, and why not."""
+
+    rule: Rule
+    site: Site
+    reason: str
+
+
 def propose(kernel: Kernel) -> list[Candidate]:
     """The simplifications that the rules offer, dependents before their prerequisites.
 
     Each removes exactly the features that it names and adds none; what would do otherwise, or would
     leave a file that no longer parses, is not offered.
     """
+    return [found for found in _examined(kernel) if isinstance(found, Candidate)]
+
+
+def why_not(kernel: Kernel) -> list[NotOffered]:
+    """Every site that some rule sees and ``propose`` does not offer, with the reason in one sentence."""
+    return [found for found in _examined(kernel) if isinstance(found, NotOffered)]
+
+
+def _examined(kernel: Kernel) -> Iterator[Candidate | NotOffered]:
+    """What becomes of every site that a rule sees, in the order of the rules."""
     present = features(kernel)
-    candidates = []
     for rule in RULES[kernel.surface]:
         for site in rule.detect(kernel):
-            if _blocked(rule, site, present):
+            blocking = _blocking(rule, site, present)
+            if blocking:
+                yield NotOffered(rule, site, _after(blocking))
                 continue
             try:
                 rewrite = rule.remove(kernel, site)
-            except NotApplicable:
-                continue  # the mechanism is there, in a form that this rule cannot take out
+            except NotApplicable as error:
+                yield NotOffered(rule, site, error.reason)
+                continue
             candidate = _candidate(kernel, rule, site, rewrite)
-            if _sound(kernel, candidate, present):
-                candidates.append(candidate)
-    return candidates
+            fault = _fault(kernel, candidate, present)
+            yield NotOffered(rule, site, fault) if fault else candidate
 
 
 def derive(action: str, simpler: Kernel, locus: str, settings: dict[str, str]) -> bytes:
@@ -77,10 +108,16 @@ def after(kernel: Kernel, candidate: Candidate) -> Kernel:
     return Kernel(kernel.surface, kernel.filename, kernel.entry, candidate.source, config, kernel.flags)
 
 
-def _blocked(rule: Rule, site: Site, present: list[Feature]) -> bool:
-    """Whether a mechanism that stands on this one is still there, in the same function."""
+def _blocking(rule: Rule, site: Site, present: list[Feature]) -> list[str]:
+    """The names of the mechanisms that stand on this one and are still there, in the same function."""
     place = function_locus(site.locus)
-    return any(f.name in rule.after and function_locus(f.locus) == place for f in present)
+    return list(
+        dict.fromkeys(f.name for f in present if f.name in rule.after and function_locus(f.locus) == place)
+    )
+
+
+def _after(blocking: list[str]) -> str:
+    return f"after {' and '.join(blocking)}, which {'stands' if len(blocking) == 1 else 'stand'} on it"
 
 
 def _candidate(kernel: Kernel, rule: Rule, site: Site, rewrite: Rewrite) -> Candidate:
@@ -116,14 +153,24 @@ def _with_comments(kernel: Kernel, candidate: Candidate, lost: dict[str, str]) -
     return replace(candidate, settings=settings) if derived == kernel.source else candidate
 
 
-def _sound(kernel: Kernel, candidate: Candidate, present: list[Feature]) -> bool:
+def _fault(kernel: Kernel, candidate: Candidate, present: list[Feature]) -> str:
+    """What is wrong with an edit, in one sentence; empty when it removes what it names and nothing else."""
     result = after(kernel, candidate)
     if result.source == kernel.source and result.config == kernel.config:
-        return False
+        return "taking it out would change nothing"
     before, now = (parse(k.surface, k.filename, k.source).broken_lines() for k in (kernel, result))
-    remaining = features(result)
-    return (
-        len(now) <= len(before)
-        and set(present) - set(remaining) == set(candidate.removes)
-        and (set(remaining) <= set(present))
-    )
+    if len(now) > len(before):
+        return f"the edit would leave line {now[-1]} unreadable"
+    remaining = set(features(result))
+    more = set(present) - remaining - set(candidate.removes)
+    if more:
+        return f"the edit would take {_listed(more)} out too"
+    if remaining & set(candidate.removes):
+        return f"{_listed(remaining & set(candidate.removes))} would still be there after the edit"
+    if remaining - set(present):
+        return f"the edit would bring {_listed(remaining - set(present))} in"
+    return ""
+
+
+def _listed(found: set[Feature]) -> str:
+    return " and ".join(sorted({feature.name for feature in found}))
