@@ -18,12 +18,13 @@ from klineage.workload import Workload
 
 @dataclass(frozen=True)
 class Tried:
-    """An attempt that was rejected on this state, and why."""
+    """An attempt that was rejected on this state, and why. ``kernel``: hash of what it proposed, if known."""
 
     title: str
     action: str
     locus: str
     why: str
+    kernel: str = ""
 
 
 @dataclass(frozen=True)
