@@ -1,6 +1,7 @@
 """The memory: walks, lineages, rejected attempts, drafts and reports, in one git repository."""
 
 from klineage.lineage.bundle import bundle_create, bundle_open
+from klineage.lineage.hunks import changes, take_hunks
 from klineage.lineage.lines import BlameLine, Op, line_ops
 from klineage.lineage.model import ForwardRecord, Meta, Operation, Step, StepRecord, Summary
 from klineage.lineage.reading import Draft
@@ -19,5 +20,7 @@ __all__ = [
     "Workspace",
     "bundle_create",
     "bundle_open",
+    "changes",
     "line_ops",
+    "take_hunks",
 ]

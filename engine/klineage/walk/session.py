@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 from klineage.errors import KlineageError
 from klineage.gate import GateEvent, GateRequest, Report, Verdict, gate, report_from_json, report_to_json
 from klineage.kernel import Feature, Kernel
-from klineage.lineage import Draft, Meta, Step, Workspace
+from klineage.lineage import Draft, Meta, Step, Workspace, line_ops, take_hunks
 from klineage.proposer.candidate import Candidate
-from klineage.walk import forward, records, trust
+from klineage.walk import forward, naming, records, trust
+from klineage.walk.naming import Naming
 from klineage.walk.snapshot import kernel_from, workload_from
 from klineage.workload import WORKLOAD_FILE, Workload
 
@@ -44,8 +45,11 @@ class WalkState:
 
     def kernel_of(self, candidate: Candidate) -> Kernel:
         """The kernel that accepting ``candidate`` would make the new head."""
+        from klineage.surface.dispatch import flags_of
+
         config = self.kernel.config if candidate.config is None else candidate.config
-        return replace(self.kernel, source=candidate.source, config=config)
+        flags = flags_of(self.kernel.surface, candidate.source)
+        return replace(self.kernel, source=candidate.source, config=config, flags=flags)
 
     def rejection_of(self, candidate: Candidate) -> Step | None:
         """The rejection of exactly this candidate on this head, if there was one."""
@@ -135,32 +139,49 @@ class Walk:
         state = state or self.state()
         return tuple(sorted(rules.propose(state.kernel), key=lambda c: state.rejection_of(c) is not None))
 
-    def edited(self, source: bytes, *, title: str = "", base: Candidate | None = None) -> Candidate:
+    def edited(
+        self,
+        source: bytes,
+        *,
+        title: str = "",
+        base: Candidate | None = None,
+        action: str = "",
+        removes: Sequence[str] | None = None,
+    ) -> Candidate:
         """A person's own simplification of the head, or their edit of a proposal.
 
-        What it removes is what the detectors no longer see. Raises KlineageError when the bytes
-        are those of the head, since that is no step.
+        What is not said is suggested: it removes what the detectors no longer see. ``removes`` are features
+        as a person writes them (see ``naming.features_named``). Raises KlineageError when the bytes are
+        those of the head, since that is no step, or when the step would claim what it does not do.
         """
-        from klineage.proposer import rules
-
         head = self.kernel_at(self.workspace.history(self.id)[-1].commit)
         if source == head.source:
             raise KlineageError("the edited kernel is the same as the current one; change something first")
-        after = set(rules.features(replace(head, source=source)))
-        removed = tuple(f for f in rules.features(head) if f not in after)
-        if base is not None:
-            origin = base.proposer if base.by_hand else f"person, from {base.proposer}"
-            return replace(base, source=source, removes=removed, proposer=origin, title=title or base.title)
-        names = ", ".join(sorted({f.name for f in removed}))
-        return Candidate(
-            action="+".join(sorted({f.name for f in removed})) or "edit",
-            locus=removed[0].locus if removed else f"{head.filename}::{head.entry}",
-            title=title or (f"Remove {names}" if names else "Edit by hand"),
-            rationale="Edited by hand.",
-            source=source,
-            removes=removed,
-            proposer="person",
-        )
+        after = replace(head, source=source)
+        guess = naming.suggestion(head, after, base)
+        claimed = guess.removes if removes is None else naming.features_named(removes, head, after)
+        if base is None:
+            place = naming.place_of(head, after)
+            base = Candidate(guess.action, place, guess.title, "Edited by hand.", source, proposer="person")
+        origin = base.proposer if base.by_hand else f"person, from {base.proposer}"
+        config = naming.configuration(head, source)
+        candidate = replace(base, source=source, config=config, proposer=origin)
+        return naming.named(candidate, head, Naming(action or guess.action, title or guess.title, claimed))
+
+    def part(self, candidate: Candidate, hunks: Collection[int]) -> Candidate:
+        """A proposal of which only some changes are taken, numbered from 1 as in its diff.
+
+        It is a person's from then on, unless every change is taken. Raises KlineageError for none, or for a
+        number that there is no change of.
+        """
+        head = self.kernel_at(self.workspace.history(self.id)[-1].commit)
+        ops = line_ops(head.source, candidate.source)
+        source = take_hunks(head.source, candidate.source, ops, hunks)
+        if source == candidate.source:
+            return candidate
+        if source == head.source:
+            raise KlineageError("no change is chosen, so there is nothing to take; choose at least one")
+        return self.edited(source, base=candidate)
 
     def gate(
         self,

@@ -1,0 +1,140 @@
+"""Naming a step that a person made: the action, and the features that it removes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from klineage.errors import KlineageError
+from klineage.kernel import Feature, Kernel
+from klineage.proposer import vocabulary
+from klineage.proposer.candidate import Candidate
+
+UNNAMED = "edit"  # the action of a step in which no detector sees anything gone
+
+
+@dataclass(frozen=True)
+class Naming:
+    """What a step is called.
+
+    action:  a word of the vocabulary or one's own; ``a+b`` for two.
+    title:   what the step does, in the imperative.
+    removes: the features that it claims to remove.
+    """
+
+    action: str
+    title: str
+    removes: tuple[Feature, ...] = ()
+
+
+def gone(head: Kernel, edited: Kernel) -> tuple[Feature, ...]:
+    """What the detectors see in ``head`` and no longer in ``edited``."""
+    after = set(_features(edited))
+    return tuple(dict.fromkeys(f for f in _features(head) if f not in after))
+
+
+def come(head: Kernel, edited: Kernel) -> tuple[Feature, ...]:
+    """What the detectors see in ``edited`` and not in ``head``."""
+    return gone(edited, head)
+
+
+def suggestion(head: Kernel, edited: Kernel, base: Candidate | None = None) -> Naming:
+    """The name that fits what the detectors see gone, and the proposal that was edited, if there was one."""
+    removes = gone(head, edited)
+    words = sorted({feature.name for feature in removes})
+    if base is not None and (set(removes) == set(base.removes) or not removes):
+        return Naming(base.action, base.title, removes)
+    title = f"Remove {', '.join(words)}" if words else base.title if base is not None else "Edit by hand"
+    return Naming("+".join(words) or (base.action if base is not None else UNNAMED), title, removes)
+
+
+def configuration(head: Kernel, source: bytes) -> tuple[tuple[str, int], ...] | None:
+    """The configuration that edited bytes are pinned to: None where the head's stays, else the first on offer."""
+    from klineage.surface.dispatch import autotune_configs
+
+    offered, before = autotune_configs(replace(head, source=source)), autotune_configs(head)
+    if head.config in offered or offered == before:
+        return None
+    return offered[0] if offered else ()
+
+
+def place_of(head: Kernel, edited: Kernel) -> str:
+    """The locus of an edit: the one function that it changes, else the function that is entered."""
+    from klineage.surface.tree import parse_kernel
+
+    entry = f"{head.filename}::{head.entry.split('+')[0]}"
+    before = {f.locus: parse_kernel(head).text(f.node) for f in parse_kernel(head).functions}
+    after = {f.locus: parse_kernel(edited).text(f.node) for f in parse_kernel(edited).functions}
+    changed = [locus for locus, text in before.items() if after.get(locus) != text]
+    return changed[0] if len(changed) == 1 else entry
+
+
+def features_named(texts: Sequence[str], head: Kernel, edited: Kernel) -> tuple[Feature, ...]:
+    """Features as a person writes them: ``locus / name``, or a name alone, whose place is looked for.
+
+    A name alone stands for what of that name the detectors see gone, else for one at the place of the
+    edit. Raises KlineageError for a word that is probably a slip, or for a place that is not in the kernel.
+    """
+    found: list[Feature] = []
+    missing = gone(head, edited)
+    known = {feature.name for feature in (*_features(head), *_features(edited))}
+    for text in texts:
+        locus, separator, word = text.rpartition(" / ")
+        name = vocabulary.checked(word, known)
+        if "+" in name:
+            raise KlineageError(f"{name!r} is two features; name them one by one")
+        if separator:
+            found.append(Feature(_known_place(locus.strip(), head), name))
+            continue
+        same = [feature for feature in missing if feature.name == name]
+        found += same or [Feature(place_of(head, edited), name)]
+    return tuple(dict.fromkeys(found))
+
+
+def _known_place(locus: str, head: Kernel) -> str:
+    from klineage.surface.tree import parse_kernel
+
+    places = parse_kernel(head).loci
+    if locus not in places:
+        some = ", ".join(list(places)[:4]) or "none that the parser sees"
+        raise KlineageError(f"the kernel has no place {locus!r}; it has {some}")
+    return locus
+
+
+def refuse_false_claims(head: Kernel, edited: Kernel, removes: Sequence[Feature]) -> None:
+    """A step removes exactly what it claims: raises KlineageError where the detectors see otherwise.
+
+    Features that no detector knows are the person's word.
+    """
+    still = [feature for feature in removes if feature in set(_features(edited))]
+    if still:
+        raise KlineageError(
+            f"the edit does not remove {still[0]}: it is still there; edit further, or do not name it"
+        )
+    also = [feature for feature in gone(head, edited) if feature not in removes]
+    if also:
+        raise KlineageError(f"the edit also removes {also[0]}; name it too, or leave it in the kernel")
+
+
+def named(candidate: Candidate, head: Kernel, naming: Naming) -> Candidate:
+    """The candidate under a person's name for it. Raises KlineageError for a false claim or a slip."""
+    edited = replace(head, source=candidate.source)
+    refuse_false_claims(head, edited, naming.removes)
+    title = " ".join(naming.title.split())
+    if not title:
+        raise KlineageError("a step needs a title: say in a few words what it does")
+    known = {feature.name for feature in naming.removes}
+    locus = naming.removes[0].locus if naming.removes else place_of(head, edited)
+    return replace(
+        candidate,
+        action=vocabulary.checked(naming.action, {*known, UNNAMED}),
+        title=title,
+        removes=naming.removes,
+        locus=locus,
+    )
+
+
+def _features(kernel: Kernel) -> Sequence[Feature]:
+    from klineage.proposer import rules
+
+    return rules.features(kernel)
