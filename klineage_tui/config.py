@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Literal, cast
 
 from klineage.errors import KlineageError
+from klineage.proposer.settings import Settings, settings_from
 
 from klineage_tui.actions import PRESETS, Preset, keymap
 
@@ -27,6 +28,7 @@ class Config:
     editor:    the command of the external editor; empty means $VISUAL, then $EDITOR.
     layout:    of diffs; ``auto`` is side by side where it fits.
     host:      where to gate, as ssh takes it; empty means here. host_python: the Python there.
+    proposer:  how models are asked and commands are run.
     overrides: action id -> keys.
     """
 
@@ -36,6 +38,7 @@ class Config:
     layout: Layout = "auto"
     host: str = ""
     host_python: str = ""
+    proposer: Settings = field(default_factory=Settings)
     overrides: Mapping[str, str] = field(default_factory=dict)
 
     def keymap(self) -> dict[str, str]:
@@ -77,7 +80,7 @@ def load_config(path: Path | None = None) -> Config:
 
 
 def _parse(data: Mapping[str, object]) -> Config:
-    known = ("theme", "keys", "editor", "layout", "host", "host_python", "overrides")
+    known = ("theme", "keys", "editor", "layout", "host", "host_python", "proposer", "overrides")
     for key in data:
         if key not in known:
             raise KlineageError(f"unknown key '{key}'; known are {', '.join(known)}")
@@ -93,6 +96,7 @@ def _parse(data: Mapping[str, object]) -> Config:
         layout=cast(Layout, _choice(data, "layout", LAYOUTS)),
         host=_text(data, "host"),
         host_python=_text(data, "host_python"),
+        proposer=settings_from(_table(data, "proposer")),
         overrides=_overrides(data),
     )
     config.keymap()
@@ -111,6 +115,13 @@ def _choice(data: Mapping[str, object], key: str, choices: tuple[str, ...]) -> s
     if value not in choices:
         raise KlineageError(f"'{key}' is {value!r}; it can be {' or '.join(choices)}")
     return value
+
+
+def _table(data: Mapping[str, object], key: str) -> Mapping[str, object]:
+    section = data.get(key, {})
+    if not isinstance(section, dict):
+        raise KlineageError(f"'{key}' must be a table of keys: [{key}]")
+    return section
 
 
 def _overrides(data: Mapping[str, object]) -> dict[str, str]:

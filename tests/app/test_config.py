@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from klineage.errors import KlineageError
+from klineage.proposer.settings import Settings
 
 from klineage_tui.config import Config, editor_command, load_config
 from klineage_tui.crash import log_exception
@@ -40,6 +41,15 @@ def test_everything_that_can_be_said(tmp_path: Path) -> None:
         ('[overrides]\naccept = "x"', ("'x'", "accept", "reject")),
         ("overrides = 1", ("overrides", "table")),
         ('editor = "vim \\"x"', ("editor",)),
+        ("proposer = 1", ("'proposer'", "[proposer]")),
+        ('[proposer]\nmodle = "x"', ("'modle'", "[proposer]", "model")),
+        ('[proposer]\nmodel = "claude; rm"', ("claude; rm", "model")),
+        ('[proposer]\neffort = "huge"', ("'huge'", "'medium'")),
+        ('[proposer]\nbase_url = "ftp://x"', ("ftp://x", "https://")),
+        ("[proposer]\nmax_tokens = 0.5", ("max_tokens", "whole number")),
+        ("[proposer]\ntimeout = true", ("timeout", "True")),
+        ("[proposer]\nretries = -1", ("retries", "at least 0")),
+        ('[proposer.commands]\nmine = ""', ("'mine'", "empty")),
     ],
 )
 def test_mistakes_name_the_file(tmp_path: Path, text: str, words: tuple[str, ...]) -> None:
@@ -52,6 +62,15 @@ def test_mistakes_name_the_file(tmp_path: Path, text: str, words: tuple[str, ...
     assert "\n" not in str(problem.value)
 
 
+def test_a_secret_in_an_address_is_refused_and_not_repeated(tmp_path: Path) -> None:
+    path = tmp_path / "config.toml"
+    for address in ("https://me:hush@api.example.org", "https://api.example.org/?key=hush"):
+        path.write_text(f'[proposer]\nbase_url = "{address}"\n')
+        with pytest.raises(KlineageError, match="ANTHROPIC_API_KEY") as problem:
+            load_config(path)
+        assert "hush" not in str(problem.value)
+
+
 def test_the_documented_example_is_valid(tmp_path: Path) -> None:
     text = (Path(__file__).parents[2] / "docs" / "configuration.md").read_text(encoding="utf-8")
     path = tmp_path / "config.toml"
@@ -59,6 +78,7 @@ def test_the_documented_example_is_valid(tmp_path: Path) -> None:
     config = load_config(path)
     assert config.keymap()["next-proposal"] == "right_square_bracket,f8"
     assert config.layout == "split"
+    assert config.proposer == Settings(commands={"mine": ("my-agent", "--quiet")})
 
 
 def test_session_survives_and_replaces_at_once(tmp_path: Path) -> None:
