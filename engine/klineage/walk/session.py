@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -11,8 +11,9 @@ from klineage.errors import KlineageError
 from klineage.gate import GateEvent, GateRequest, Report, Verdict, gate, report_from_json, report_to_json
 from klineage.kernel import Feature, Kernel
 from klineage.lineage import Draft, Meta, Step, Workspace, line_ops, take_hunks
+from klineage.proposer.base import Attempt, OnProposerEvent, Proposer, Task
 from klineage.proposer.candidate import Candidate
-from klineage.walk import forward, naming, records, trust
+from klineage.walk import asking, forward, naming, records, trust
 from klineage.walk.naming import Naming
 from klineage.walk.snapshot import kernel_from, workload_from
 from klineage.workload import WORKLOAD_FILE, Workload
@@ -138,6 +139,24 @@ class Walk:
 
         state = state or self.state()
         return tuple(sorted(rules.propose(state.kernel), key=lambda c: state.rejection_of(c) is not None))
+
+    def task(self, hint: str = "") -> Task:
+        """What a proposer is told of the present state."""
+        return asking.task(self, self.state(), hint)
+
+    def ask(
+        self,
+        proposer: Proposer,
+        hint: str = "",
+        on_event: OnProposerEvent | None = None,
+        cancel: threading.Event | None = None,
+    ) -> Iterator[Attempt]:
+        """A proposer's answers to the present state, one at a time, each checked before it is offered.
+
+        A person decides on what is offered; an answer that cannot be gated has a ``problem``, and is recorded as a
+        rejected attempt where its bytes are evidence.
+        """
+        return asking.ask(self, proposer, hint, on_event, cancel)
 
     def edited(
         self,
