@@ -105,7 +105,7 @@ def test_a_kernel_that_cannot_be_meant_is_one_sentence(source: bytes, says: str)
 
 
 def test_a_place_that_is_not_there_is_refused() -> None:
-    with pytest.raises(Unusable, match="does not have: 'kernel.c::gemm'"):
+    with pytest.raises(Unusable, match=r"does not have: 'kernel\.c::gemm'"):
         candidate_of(task(), answer_from({**FIELDS, "locus": "kernel.c::gemm"}), SIMPLER, "x")
 
 
