@@ -96,7 +96,10 @@ class Rng:
     """The values that a workload may draw. Equal seeds give equal values in every process.
 
     recipe: what ``normal`` gives. All recipes draw the same numbers and then change their character.
+    library: the module that computes with what is drawn.
     """
+
+    library: Any = np
 
     def __init__(self, seed: int, recipe: str = "normal") -> None:
         self._generator = np.random.Generator(np.random.PCG64(seed))

@@ -33,7 +33,7 @@ class DeviceRng:
     def __init__(self, seed: int, recipe: str, device: str) -> None:
         import torch
 
-        self.torch, self.recipe, self.device = torch, recipe, device
+        self.torch, self.library, self.recipe, self.device = torch, torch, recipe, device
         self._generator = torch.Generator(device).manual_seed(seed & (2**63 - 1))
         self._second = torch.Generator(device).manual_seed((seed ^ 0x5DEECE66D) & (2**63 - 1))
         self._where = np.random.Generator(np.random.PCG64([seed, 1]))

@@ -55,7 +55,7 @@ def weaknesses(problem: Problem, dims: dict[str, int]) -> list[str]:
     found = [
         f"{name} {kind} passes"
         for name in problem.outputs
-        for kind, wrong in mutants(right[name], case.slot(name).type)
+        for kind, wrong in mutants(right[name], case.slot(name).type, _bits(problem, case.slot(name).type))
         if not refused(case, {**right, name: wrong})
     ]
     return found + _unheard(case, right)
@@ -65,8 +65,22 @@ def refused(case: Case, outputs: Arrays) -> bool:
     return "failure" in values_of(case, outputs)
 
 
-def mutants(right: np.ndarray[Any, Any], type_: str) -> Iterator[tuple[str, np.ndarray[Any, Any]]]:
-    """Wrong versions of one output that differ from it, each with a name such as "of zeros"."""
+def _bits(problem: Problem, type_: str) -> int:
+    """Significant bits of half the precision that an output is held to.
+
+    That of its type; a workload with a tolerance of its own holds all outputs to that of the element type.
+    """
+    coarse = problem.element if "tolerance" in problem.namespace else type_
+    return min(_MANTISSA.get(type_, 0), _MANTISSA.get(coarse, 24))
+
+
+def mutants(
+    right: np.ndarray[Any, Any], type_: str, bits: int
+) -> Iterator[tuple[str, np.ndarray[Any, Any]]]:
+    """Wrong versions of one output that differ from it, each with a name such as "of zeros".
+
+    bits: significant bits of the version in half the precision.
+    """
     numbers = buffers.decode(right, type_)
     middle = np.full_like(numbers, numbers.reshape(-1).mean())
     tile = numbers.copy().reshape(-1)
@@ -79,7 +93,7 @@ def mutants(right: np.ndarray[Any, Any], type_: str) -> Iterator[tuple[str, np.n
         "shifted by one": np.roll(numbers, 1, axis=-1) if numbers.ndim else numbers + 1,
     }
     if type_ in buffers.FLOATS:
-        wrong["in half the precision"] = rounded(numbers, _MANTISSA[type_])
+        wrong["in half the precision"] = rounded(numbers, bits)
     for name, values in wrong.items():
         stored = buffers.encode(values, type_)
         if stored.tobytes() != right.tobytes():

@@ -7,6 +7,7 @@ function in its sentence, never a fault of the kernel.
 from __future__ import annotations
 
 import contextlib
+import inspect
 import signal
 import traceback
 from collections.abc import Callable, Iterator
@@ -149,7 +150,8 @@ class Problem:
         # What imports numpy may use it on what it drew, so it draws arrays of numpy wherever it runs.
         native = any(value is np for value in self.namespace.values())
         rng = Rng(seed, recipe) if device is None or native else on_device.DeviceRng(seed, recipe, device)
-        answer = self.call("inputs", rng, **dims)
+        library = {"xp": rng.library} if "xp" in inspect.signature(self.function("inputs")).parameters else {}
+        answer = self.call("inputs", rng, **library, **dims)
         if not isinstance(answer, dict):
             raise self.error("inputs()", f"returned {type(answer).__name__}, not {{name: array}}")
         return {n: on_device.place(a, device) for n, a in answer.items()} if device else answer

@@ -23,9 +23,10 @@ from pathlib import Path
 from typing import Any
 
 from klineage.worker import device, limits
+from klineage.worker.correctness import correctness
 from klineage.worker.faults import KernelFault, WorkerError
 from klineage.worker.home import open_cache, open_home
-from klineage.worker.jobs import Context, Correctness, Result, single, verdict
+from klineage.worker.jobs import Context, Result, single, verdict
 from klineage.worker.process import fault_record
 from klineage.worker.spares import Spares
 from klineage.worker.watch import Cancelled, Closed, Control
@@ -73,7 +74,7 @@ def _operations(kind: str) -> dict[str, Callable[[dict[str, Any], Context], Resu
 
     table: dict[str, Callable[[dict[str, Any], Context], Result]] = {
         "oracle": oracle.self_test,
-        "correctness": lambda request, context: Correctness(request, context).run(),
+        "correctness": correctness,
         "layers": _layers,
         "machine": _machine,
     }
