@@ -125,7 +125,7 @@ def walk_command(parser: argparse.ArgumentParser) -> Run:
 
 
 def _walk(arguments: argparse.Namespace) -> int:
-    from klineage.walk import WalkLimits, walk_automatically
+    from klineage.walk import Listener, WalkLimits, walk_automatically
 
     if arguments.max_steps is not None and arguments.max_steps < 1:
         raise KlineageError("--max-steps needs a whole number of at least 1")
@@ -133,8 +133,7 @@ def _walk(arguments: argparse.Namespace) -> int:
         outcome = walk_automatically(
             walk,
             WalkLimits(steps=arguments.max_steps),
-            on_step=None if arguments.json else _say_step,
-            on_event=_progress(),
+            listener=Listener(on_step=None if arguments.json else _say_step, on_gate=_progress()),
         )
         if arguments.json:
             steps = [step_row(step) for step in (*outcome.accepted, *outcome.rejected)]

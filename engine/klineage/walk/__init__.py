@@ -1,11 +1,12 @@
 """Walking an expert kernel backward: the one interface that the app and the command line act through."""
 
-from klineage.walk.automatic import WalkLimits, WalkOutcome, walk_automatically
+from klineage.walk.automatic import Listener, WalkLimits, WalkOutcome, walk_automatically
 from klineage.walk.opening import demo, new_lineage, open_workspace, tested_oracle
 from klineage.walk.session import Walk, WalkState
 from klineage.walk.trust import Untrusted
 
 __all__ = [
+    "Listener",
     "Untrusted",
     "Walk",
     "WalkLimits",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -41,7 +41,7 @@ def ask(
     on_event: OnProposerEvent | None = None,
     cancel: threading.Event | None = None,
     on_recorded: Callable[[Step], None] | None = None,
-) -> Iterator[Attempt]:
+) -> Generator[Attempt, None, None]:
     """The proposer's answers to the present state, each checked: a candidate in an attempt can be gated.
 
     An answer with a fault has a ``problem`` in place of its candidate. Where it proposed bytes that are evidence

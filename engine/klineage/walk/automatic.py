@@ -1,95 +1,212 @@
-"""Walking without a person: propose, gate, accept what passes, reject what does not."""
+"""Walking without a person: ask, gate, accept what passes, reject what does not, stop at a limit."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
 
 from klineage.errors import KlineageError
 from klineage.gate import GateEvent, Report, Verdict
-from klineage.lineage import Step
+from klineage.ledger import OverBudget
+from klineage.lineage import Step, line_ops
+from klineage.proposer.base import Attempt, OnProposerEvent, Proposer
+from klineage.proposer.by_rules import RulesProposer
 from klineage.proposer.candidate import Candidate
+from klineage.walk import asking
 from klineage.walk.session import Walk
+
+Clock = Callable[[], float]
 
 
 @dataclass(frozen=True)
 class WalkLimits:
-    """When to stop early. ``steps`` counts accepted steps; None means no limit."""
+    """When to stop early; None means no limit. Dollars are the proposer's limit, checked before each call.
+
+    steps:              accepted steps.
+    rejections_in_a_row: attempts without an accepted step between them, answers that cannot be used included.
+    seconds:            nothing new is begun after them; a call or a gate that runs is finished, since it may be paid.
+    """
 
     steps: int | None = None
     rejections_in_a_row: int = 20
+    seconds: float | None = None
+
+
+@dataclass(frozen=True)
+class Listener:
+    """Who wants to know what an automatic walk does; each may be None.
+
+    on_step:    a step was accepted or rejected, and is on disk.
+    on_attempt: a proposer has answered.
+    on_answer:  the answer as it comes.
+    on_gate:    what a gate does now, of a candidate or (None) of the kernel itself.
+    """
+
+    on_step: Callable[[Step], None] | None = None
+    on_attempt: Callable[[Attempt], None] | None = None
+    on_answer: OnProposerEvent | None = None
+    on_gate: Callable[[Candidate | None, GateEvent], None] | None = None
 
 
 @dataclass(frozen=True)
 class WalkOutcome:
-    """What an automatic walk did, and why it stopped."""
+    """What an automatic walk did, and why it stopped. ``note``: more about that, for a person."""
 
     accepted: tuple[Step, ...]
     rejected: tuple[Step, ...]
-    stopped: str  # "simplest form", "step limit", "rejection limit", "cancelled"
+    stopped: str  # "simplest form", or "step", "rejection", "time" or "spending limit", or "cancelled"
+    note: str = ""
 
 
 def walk_automatically(
     walk: Walk,
     limits: WalkLimits = WalkLimits(),
-    on_step: Callable[[Step], None] | None = None,
-    on_event: Callable[[Candidate | None, GateEvent], None] | None = None,
+    *,
+    proposer: Proposer | None = None,
+    hint: str = "",
+    best_of: int = 1,
+    listener: Listener = Listener(),
     cancel: threading.Event | None = None,
+    clock: Clock = time.monotonic,
 ) -> WalkOutcome:
-    """Accept what passes until no proposal is left.
+    """Accept what passes until the proposer (None: the rules) has nothing left.
+
+    For each step up to ``best_of`` answers are asked for and gated, and of those that pass the one that changes
+    the fewest lines is taken. When none passes the proposer is asked again, and told the reasons.
 
     Every decision is on disk before the next gate starts, so a killed walk resumes at the step it
     had reached. Raises KlineageError when the expert itself does not pass its gate, since a lineage
-    of a wrong kernel teaches nothing.
+    of a wrong kernel teaches nothing, and when the proposer cannot go on at all.
     """
-    _check_expert(walk, on_event, cancel)
-    accepted: list[Step] = []
-    rejected: list[Step] = []
-    in_a_row = 0
-    while True:
-        if cancel is not None and cancel.is_set():
-            return WalkOutcome(tuple(accepted), tuple(rejected), "cancelled")
-        if limits.steps is not None and len(accepted) >= limits.steps:
-            return WalkOutcome(tuple(accepted), tuple(rejected), "step limit")
-        if in_a_row >= limits.rejections_in_a_row:
-            return WalkOutcome(tuple(accepted), tuple(rejected), "rejection limit")
-        state = walk.state()
-        candidate = next((c for c in walk.candidates() if state.rejection_of(c) is None), None)
+    if best_of < 1:
+        raise KlineageError("a step needs at least one candidate to choose from")
+    run = _Run(walk, limits, proposer or RulesProposer(), hint, best_of, listener, cancel, clock)
+    _check_expert(walk, listener, cancel)
+    while not run.stopped:
+        run.step()
+    return WalkOutcome(tuple(run.accepted), tuple(run.rejected), run.stopped, run.note)
+
+
+@dataclass
+class _Run:
+    """One automatic walk on its way."""
+
+    walk: Walk
+    limits: WalkLimits
+    proposer: Proposer
+    hint: str
+    best_of: int
+    listener: Listener
+    cancel: threading.Event | None
+    clock: Clock
+    accepted: list[Step] = field(default_factory=list)
+    rejected: list[Step] = field(default_factory=list)
+    in_a_row: int = 0
+    reasons: list[str] = field(default_factory=list)  # why the last attempts on this state failed
+    note: str = ""
+    over: str = ""  # what the proposer said of its end
+
+    def __post_init__(self) -> None:
+        self._began = self.clock()
+
+    @property
+    def stopped(self) -> str:
+        """Why the walk ends here; empty while it goes on."""
+        limits = self.limits
+        if self.cancel is not None and self.cancel.is_set():
+            return "cancelled"
+        if limits.steps is not None and len(self.accepted) >= limits.steps:
+            return "step limit"
+        if self.in_a_row >= limits.rejections_in_a_row:
+            return "rejection limit"
+        if limits.seconds is not None and self.clock() - self._began >= limits.seconds:
+            return "time limit"
+        return self.over
+
+    def step(self) -> None:
+        """One state: ask, gate, and decide on what came."""
+        passing = self._passing()
+        if not passing or (self.cancel is not None and self.cancel.is_set()):
+            return
+        head = self.walk.state().kernel.source
+        best, *others = sorted(passing, key=lambda item: _changed_lines(head, item[0].source))
+        for candidate, report in others:
+            why = f"passed, as did {best[0].title!r}, which was taken: it changes fewer lines"
+            self._record(self.walk.reject(candidate, report, why=why))
+        self._record(self.walk.accept(*best))
+        self.in_a_row = 0
+        self.reasons.clear()
+
+    def _passing(self) -> Sequence[tuple[Candidate, Report]]:
+        """The candidates that passed, of up to ``best_of`` answers; what failed is recorded by then."""
+        passing: list[tuple[Candidate, Report]] = []
+        answered = 0
+        hint = "\n".join([self.hint, *self.reasons]).strip()
+        self.reasons.clear()
+        answers = asking.ask(
+            self.walk, self.proposer, hint, self.listener.on_answer, self.cancel, self._record
+        )
+        with closing(answers):
+            try:
+                for attempt in answers:
+                    answered += 1
+                    self._try(attempt, passing)
+                    if answered == self.best_of or self.stopped:
+                        break
+            except OverBudget as error:
+                self.over, self.note = "spending limit", str(error)
+        if not answered and not self.over:
+            self.over = "simplest form"
+        return passing
+
+    def _try(self, attempt: Attempt, passing: list[tuple[Candidate, Report]]) -> None:
+        if self.listener.on_attempt is not None:
+            self.listener.on_attempt(attempt)
+        candidate = attempt.candidate
         if candidate is None:
-            return WalkOutcome(tuple(accepted), tuple(rejected), "simplest form")
-        report = walk.gate(candidate, _for_candidate(candidate, on_event), cancel)
-        if cancel is not None and cancel.is_set():
-            continue
-        _stop_if_gate_is_broken(report)
+            self._failed("Your last answer could not be used", attempt.problem)
+            return
+        report = self.walk.gate(candidate, _gate_listener(candidate, self.listener), self.cancel)
+        if self.cancel is not None and self.cancel.is_set():
+            return
+        if report.verdict is Verdict.ERROR or candidate.proposer.startswith("rules:"):
+            _stop_if_gate_is_broken(report)
         if report.verdict is Verdict.PASS:
-            step = walk.accept(candidate, report)
-            accepted.append(step)
-            in_a_row = 0
+            passing.append((candidate, report))
         else:
-            step = walk.reject(candidate, report, why=report.why)
-            rejected.append(step)
-            in_a_row += 1
-        if on_step is not None:
-            on_step(step)
+            self._record(self.walk.reject(candidate, report, why=report.why))
+            self._failed(f"Your proposal {candidate.title!r} did not pass the gate", report.why)
+
+    def _failed(self, what: str, why: str) -> None:
+        self.in_a_row += 1
+        self.reasons.append(f"{what}: {why}")
+
+    def _record(self, step: Step) -> None:
+        (self.rejected if step.decision == "rejected" else self.accepted).append(step)
+        if self.listener.on_step is not None:
+            self.listener.on_step(step)
 
 
-def _for_candidate(
-    candidate: Candidate | None, on_event: Callable[[Candidate | None, GateEvent], None] | None
-) -> Callable[[GateEvent], None] | None:
-    return None if on_event is None else lambda event: on_event(candidate, event)
+def _changed_lines(old: bytes, new: bytes) -> int:
+    """The fewer lines a step changes, the more surely it is one mechanism."""
+    ops = line_ops(old, new)
+    return sum(max(op.a1 - op.a0, op.b1 - op.b0) for op in ops if op.tag != "equal")
 
 
-def _check_expert(
-    walk: Walk,
-    on_event: Callable[[Candidate | None, GateEvent], None] | None,
-    cancel: threading.Event | None,
-) -> None:
+def _gate_listener(candidate: Candidate | None, listener: Listener) -> Callable[[GateEvent], None] | None:
+    on_gate = listener.on_gate
+    return None if on_gate is None else lambda event: on_gate(candidate, event)
+
+
+def _check_expert(walk: Walk, listener: Listener, cancel: threading.Event | None) -> None:
     """Gate the head once before anything is built on it; a passing report in the notes is enough."""
     head = walk.state().head
     if any(r.verdict is Verdict.PASS and r.kernel == head.kernel for r in walk.reports(head.commit)):
         return
-    report = walk.gate_commit(head.commit, _for_candidate(None, on_event), cancel)
+    report = walk.gate_commit(head.commit, _gate_listener(None, listener), cancel)
     if cancel is not None and cancel.is_set():
         return
     _stop_if_gate_is_broken(report)
