@@ -60,7 +60,8 @@ def case(
 ) -> dict[str, Any]:
     """Every input in its declared type; floating ones hold values that the type can hold."""
     declared = workload["tensors"](element, **dims)
-    drawn = workload["inputs"](NumpyRng(seed), **dims)
+    library = {"xp": np} if "xp" in inspect.signature(workload["inputs"]).parameters else {}
+    drawn = workload["inputs"](NumpyRng(seed), **library, **dims)
     return {name: np.asarray(value).astype(NUMPY[declared[name][0]]) for name, value in drawn.items()}
 
 
@@ -133,6 +134,64 @@ def plain_conv2d(v: dict[str, Any], dims: dict[str, int]) -> dict[str, Any]:
     return {"y": np.tensordot(windows, taps, axes=((4, 5, 3), (0, 1, 2)))}
 
 
+def plain_gdn(v: dict[str, Any], dims: dict[str, int]) -> dict[str, Any]:
+    """Token by token for each head, with outer products written out as such."""
+    o, final = np.empty_like(v["v"]), v["initial_state"].copy()
+    for b, h in np.ndindex(dims["batch"], dims["value_heads"]):
+        state, of = final[b, h], h // (dims["value_heads"] // dims["key_heads"])
+        for t in range(dims["tokens"]):
+            key, query = v["k"][b, t, of], v["q"][b, t, of] / math.sqrt(dims["dim"])
+            state *= math.exp(v["gates"][b, t, h])
+            state += np.outer(key, v["beta"][b, t, h] * (v["v"][b, t, h] - state.T @ key))
+            o[b, t, h] = state.T @ query
+    return {"o": o, "final_state": final}
+
+
+def plain_gdn_cumsum(v: dict[str, Any], dims: dict[str, int]) -> dict[str, Any]:
+    sums = np.zeros_like(v["gates"])
+    for t in range(dims["tokens"]):
+        before = sums[:, t - 1] if t % dims["chunk"] else 0
+        sums[:, t] = before + v["gates"][:, t]
+    return {"cumulative": sums}
+
+
+def plain_gdn_kkt(v: dict[str, Any], dims: dict[str, int]) -> dict[str, Any]:
+    """Row by row by forward substitution."""
+    chunk, shape = dims["chunk"], (dims["batch"], dims["tokens"], dims["value_heads"], dims["chunk"])
+    inverse, scores = np.zeros(shape), np.zeros(shape)
+    for b, t, h in np.ndindex(shape[:3]):
+        first, of = t // chunk * chunk, h // (dims["value_heads"] // dims["key_heads"])
+        inverse[b, t, h, t - first] = v["beta"][b, t, h]
+        for s in range(first, t + 1):
+            decay = math.exp(v["cumulative"][b, t, h] - v["cumulative"][b, s, h])
+            scores[b, t, h, s - first] = decay * v["q"][b, t, of] @ v["k"][b, s, of] / math.sqrt(dims["dim"])
+            if s < t:
+                factor = v["beta"][b, t, h] * decay * v["k"][b, t, of] @ v["k"][b, s, of]
+                inverse[b, t, h] -= factor * inverse[b, s, h]
+    return {"inverse": inverse, "scores": scores}
+
+
+def plain_gdn_forward(v: dict[str, Any], dims: dict[str, int]) -> dict[str, Any]:
+    """Head by head and row by row, with what each key held before its chunk."""
+    chunk, o, final = dims["chunk"], np.empty_like(v["v"]), v["initial_state"].copy()
+    for b, h, first in np.ndindex(dims["batch"], dims["value_heads"], -(-dims["tokens"] // chunk)):
+        of, rows = (
+            h // (dims["value_heads"] // dims["key_heads"]),
+            range(first * chunk, dims["tokens"])[:chunk],
+        )
+        state, decay = final[b, h].copy(), np.exp(v["cumulative"][b, :, h])
+        errors = [v["v"][b, t, h] - decay[t] * state.T @ v["k"][b, t, of] for t in rows]
+        changes = []
+        for t in rows:
+            changes.append(sum(w * e for w, e in zip(v["inverse"][b, t, h], errors, strict=False)))
+            seen = sum(w * c for w, c in zip(v["scores"][b, t, h], changes, strict=False))
+            o[b, t, h] = decay[t] * state.T @ v["q"][b, t, of] / math.sqrt(dims["dim"]) + seen
+        final[b, h] = decay[rows[-1]] * state
+        for t, change in zip(rows, changes, strict=True):
+            final[b, h] += decay[rows[-1]] / decay[t] * np.outer(v["k"][b, t, of], change)
+    return {"o": o, "final_state": final}
+
+
 def plain_topk(v: dict[str, Any], dims: dict[str, int]) -> dict[str, Any]:
     ranked = [sorted(range(dims["columns"]), key=row.__getitem__)[-dims["k"] :] for row in v["x"].tolist()]
     return {"values": np.take_along_axis(v["x"], np.array(ranked), 1), "indices": np.array(ranked)}
@@ -142,6 +201,10 @@ PLAIN = {
     "gemm": plain_gemm,
     "conv2d": plain_conv2d,
     "fmha": plain_fmha,
+    "gdn": plain_gdn,
+    "gdn_cumsum": plain_gdn_cumsum,
+    "gdn_kkt": plain_gdn_kkt,
+    "gdn_forward": plain_gdn_forward,
     "topk": plain_topk,
     "add_rmsnorm": plain_add_rmsnorm,
     "softmax": plain_softmax,
@@ -174,6 +237,19 @@ def test_reference_is_the_same_in_numpy_and_torch(name: str) -> None:
     in_torch = evaluate(workload, torch, {k: torch.from_numpy(v) for k, v in values.items()}, dims)
     in_torch = {name: value.numpy() for name, value in in_torch.items()}
     assert_equal(workload, in_torch, in_numpy, values, dims, atol=1e-12)
+
+
+@pytest.mark.parametrize("size", ["small", "ragged"])
+def test_gated_delta_rule_is_its_three_parts(size: str) -> None:
+    workload = load("gdn")
+    dims = workload["SIZES"][size]
+    values = double(case(workload, dims))
+    whole = evaluate(workload, np, values, dims)
+    dims = {**dims, "heads": dims["value_heads"], "chunk": 64}
+    for part in ("gdn_cumsum", "gdn_kkt", "gdn_forward"):
+        values |= evaluate(load(part), np, values, dims)
+    for output in workload["OUTPUTS"]:
+        np.testing.assert_allclose(values[output], whole[output], rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("name", WORKLOADS)
@@ -215,6 +291,20 @@ def test_unsupported_names_the_constraint() -> None:
     conv2d = dict.fromkeys(("batch", "height", "width", "channels", "filters"), 1)
     assert "1, 3, 5 or 7" in load("conv2d")["unsupported"](**conv2d, kernel=2)
     assert "2**31" in load("conv2d")["unsupported"](**{**conv2d, "batch": 2**31}, kernel=1)
+    heads = {"batch": 1, "tokens": 8, "key_heads": 2, "value_heads": 4, "dim": 64}
+    for name, dims in {
+        "gdn": heads,
+        "gdn_kkt": {**heads, "chunk": 64},
+        "gdn_forward": {**heads, "chunk": 64},
+    }.items():
+        refused = load(name)["unsupported"]
+        assert "dim must be" in refused(**{**dims, "dim": 96})
+        assert "multiple of key_heads" in refused(**{**dims, "value_heads": 3})
+        assert "2**31" in refused(**{**dims, "tokens": 2**24})
+    assert "chunk must be 64, not 32" in load("gdn_kkt")["unsupported"](**heads, chunk=32)
+    assert "chunk must be" in load("gdn_forward")["unsupported"](**heads, chunk=48)
+    assert "chunk must be" in load("gdn_cumsum")["unsupported"](batch=1, tokens=8, heads=1, chunk=48)
+    assert "2**31" in load("gdn_cumsum")["unsupported"](batch=1, tokens=2**30, heads=2, chunk=64)
     assert "9 is more than 8" in load("topk")["unsupported"](rows=1, columns=8, k=9)
     assert "32768" in load("topk")["unsupported"](rows=1, columns=32769, k=1)
     assert "65536" in load("add_rmsnorm")["unsupported"](rows=1, hidden=65537)

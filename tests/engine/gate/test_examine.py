@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from klineage.worker import buffers
 from klineage.worker.compare import compare
 from klineage.worker.examine import Case, examine
+from klineage.worker.oracle import weaknesses
 from klineage.worker.problem import load
 from klineage.workload import DISTRIBUTIONS
 
@@ -94,6 +95,32 @@ def test_a_workload_keeps_inputs_as_drawn() -> None:
     kept = problem('\nAS_DRAWN = ("gate",)\n').inputs(7, DIMS, "large")
     assert np.array_equal(kept["gate"], plain["gate"])
     assert np.array_equal(kept["x"], plain["x"] * np.float32(1e3))
+
+
+def test_inputs_may_compute_with_the_library_of_what_is_drawn() -> None:
+    known = load(
+        SOURCE.replace(b"inputs(rng, n)", b"inputs(rng, xp, n)").replace(b'x": rng.', b'x": xp.exp(rng.')
+        .replace(b'(n), "gate"', b'(n)), "gate"'),
+        "mine/workload.py", "fp32",
+    )  # fmt: skip
+    host = known.inputs(7, DIMS)
+    assert np.allclose(host["x"], np.exp(problem().inputs(7, DIMS)["x"]))
+    torch = pytest.importorskip("torch")
+    device = known.inputs(7, DIMS, device="cpu")
+    assert isinstance(device["x"], torch.Tensor)
+    assert torch.equal(device["x"], torch.exp(problem().inputs(7, DIMS, device="cpu")["x"]))
+
+
+def test_half_the_precision_is_that_of_the_tolerance() -> None:
+    loose = "\ndef tolerance(element, n):\n    return 1.6e-2\n"
+    mixed = SOURCE.replace(b'"y": (element,', b'"y": ("fp32",')
+    assert not weaknesses(load(mixed, "mine/workload.py", "bf16"), DIMS)
+    assert not weaknesses(load(mixed + loose.encode(), "mine/workload.py", "bf16"), DIMS)
+    assert "y in half the precision passes" in weaknesses(problem(loose), DIMS)
+    looser = loose.replace("1.6e-2", "0.1").encode()
+    assert "y in half the precision passes" in weaknesses(
+        load(mixed + looser, "mine/workload.py", "bf16"), DIMS
+    )
 
 
 def test_the_second_run_lies_elsewhere_with_other_poison() -> None:
