@@ -31,6 +31,13 @@ def cost(itemsize, rows, columns):
     return {"bytes": itemsize * 2 * rows * columns, "operations": 5 * rows * columns}
 
 
+def tolerance(element, rows, columns):
+    # The error of a running fp32 sum grows with the square root of its length,
+    # the other types round once, at the end.
+    base = {"fp64": 1e-9, "fp32": 1e-5, "fp16": 2e-3, "bf16": 1.6e-2}[element]
+    return min(1e-3, base * max(1.0, (columns / 256) ** 0.5)) if element == "fp32" else base
+
+
 def unsupported(rows, columns):
     if columns > 65536:
         return f"columns must be at most 65536, not {columns}: a row is held in the registers of one program."
