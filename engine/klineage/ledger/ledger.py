@@ -56,15 +56,17 @@ class Ledger:
             file.append(record.reserved(call, price))
             return record.opened(call, price)
 
-    def settle(self, call_id: str, usage: Usage, outcome: str = "") -> Entry:
+    def settle(self, call_id: str, usage: Usage, outcome: str = "", dollars: Decimal | None = None) -> Entry:
         """Write down what a call has used; the first who says so is believed, and again changes nothing.
 
-        It is priced as it was when it was reserved. Raises KlineageError when it was never reserved.
+        It costs ``dollars`` where the one who was paid says so, else it is priced as it was when it was
+        reserved. Raises KlineageError when it was never reserved.
         """
         with self._file.appending() as file:
             entry = self._reserved(file.lines(), call_id)
             if entry.state != "settled":
-                dollars = entry.price.cost(usage) if entry.price else None
+                if dollars is None and entry.price is not None:
+                    dollars = entry.price.cost(usage)
                 file.append(record.settled(call_id, usage, dollars, outcome, self._clock()))
             return self._reserved(file.lines(), call_id)
 

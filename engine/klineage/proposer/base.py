@@ -63,13 +63,15 @@ class Attempt:
     """One answer of a proposer: a candidate, or the sentence that says why there is none.
 
     An answer that cannot be used costs one attempt and never the walk. ``call`` is the id of the paid
-    call in the ledger, empty where nothing was spent.
+    call in the ledger, empty where nothing was spent. ``notes`` are further sentences about it, such as what
+    the proposer changed beside its answer, which was ignored.
     """
 
     proposer: str
     candidate: Candidate | None = None
     problem: str = ""
     call: str = ""
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
