@@ -130,16 +130,22 @@ def test_a_cuda_lineage_opens_and_takes_no_step_that_nobody_judged(
 ) -> None:
     expert = Path(__file__).parents[2] / "experts" / "add_rmsnorm" / "cuda" / "kernel.cu"
     lineage = klineage_json("new", expert, "--workload", "add_rmsnorm", "-w", workspace)["id"]
-    assert klineage_json("propose", lineage, "-w", workspace) == []
-    assert (
-        "klineage accept add_rmsnorm-cuda --file YOURS"
-        in klineage("propose", lineage, "-w", workspace).stdout
-    )
+    proposed = klineage_json("propose", lineage, "-w", workspace)
+    assert len(proposed) >= 4
+    everything = klineage_json("propose", lineage, "--all", "-w", workspace)
+    hindered = [row for row in everything if row["number"] is None]
+    assert everything == proposed + hindered
+    assert "after unroll, which stands on it" in {row["why_not"] for row in hindered}
     if detect().gpu is not None:
         pytest.skip("there is a GPU: benchmarks/gpu/cuda_surface.py judges there")
     mine = tmp_path / "kernel.cu"
     mine.write_bytes(expert.read_bytes().replace(b"VECTORS = 2", b"VECTORS = 1"))
-    for words in (["walk", lineage], ["accept", lineage, "--file", mine], ["seal", lineage]):
+    for words in (
+        ["walk", lineage],
+        ["accept", lineage],
+        ["accept", lineage, "--file", mine],
+        ["seal", lineage],
+    ):
         refused = klineage(*words, "-w", workspace, ok=False)
         assert refused.returncode == 1
         assert refused.stderr.startswith("klineage: ")

@@ -10,6 +10,7 @@ from klineage.kernel import Feature, Kernel, Surface
 from klineage.proposer.candidate import Candidate
 from klineage.proposer.rules.c import C_RULES
 from klineage.proposer.rules.comments import lost_comments, restore_comments, without_comments
+from klineage.proposer.rules.cuda import CUDA_RULES
 from klineage.proposer.rules.rule import NotApplicable, Rewrite, Rule, Site
 from klineage.proposer.rules.triton import TRITON_RULES
 from klineage.surface.tree import apply_edits, function_locus, parse, parse_kernel
@@ -26,12 +27,14 @@ __all__ = [
     "why_not",
 ]
 
-RULES: dict[Surface, tuple[Rule, ...]] = {"triton": TRITON_RULES, "c": C_RULES, "cuda": ()}
+RULES: dict[Surface, tuple[Rule, ...]] = {"triton": TRITON_RULES, "c": C_RULES, "cuda": CUDA_RULES}
 
 
 def features(kernel: Kernel) -> list[Feature]:
-    """Every mechanism that some rule sees in the kernel, in the order of the rules."""
-    return [f for rule in RULES[kernel.surface] for site in rule.detect(kernel) for f in site.removes]
+    """Every mechanism that is seen in the kernel, by a rule or in its text (see ``klineage.proposer.features``)."""
+    from klineage.proposer.features import features as seen  # they look through the rules, so they come later
+
+    return seen(kernel)
 
 
 @dataclass(frozen=True)

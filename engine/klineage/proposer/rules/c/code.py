@@ -47,7 +47,7 @@ def node_at(unit: Unit, place: str) -> Node:
 
 def loop_pragmas(unit: Unit, pattern: str) -> list[LoopPragma] | None:
     """The pragmas whose words match, with their loops; None when one of them stands on something else."""
-    text = readable("c", unit.source)
+    text = readable(unit.surface, unit.source)
     starts = {node.start_byte: locus for locus, node in unit.loci.items() if node.type == "for_statement"}
     found = []
     for start, end in unit.loop_pragmas:
@@ -68,10 +68,12 @@ def pragma_removed(unit: Unit, pragma: LoopPragma) -> Edit:
     return Edit(unit.line_start(pragma.start), unit.line_end(pragma.end))
 
 
-def pragma_added(unit: Unit, place: str, words: str) -> Edit:
-    """The pragma on a line of its own in front of a loop, in the first column as is the custom."""
+def pragma_added(unit: Unit, place: str, words: str, *, indented: bool = False) -> Edit:
+    """The pragma on a line of its own in front of a loop: in the first column as is the custom, or indented
+    like the loop."""
     at = unit.line_start(node_at(unit, place).start_byte)
-    return Edit(at, at, f"#pragma {words}".encode("utf-8", "surrogateescape") + unit.newline(at))
+    indent = unit.indent(at) if indented else b""
+    return Edit(at, at, indent + f"#pragma {words}".encode("utf-8", "surrogateescape") + unit.newline(at))
 
 
 def calls(unit: Unit, root: Node, *names: str) -> list[Node]:

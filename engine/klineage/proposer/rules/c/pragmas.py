@@ -5,11 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from klineage.kernel import Feature, Kernel
-from klineage.proposer.rules.c.code import home, loop_pragmas, pragma_added, pragma_removed
+from klineage.proposer.rules.c.code import (
+    LoopPragma,
+    home,
+    loop_pragmas,
+    node_at,
+    pragma_added,
+    pragma_removed,
+)
 from klineage.proposer.rules.rule import NotApplicable, Rewrite, Rule, Site
-from klineage.surface.tree import Edit, parse_kernel
+from klineage.surface.tree import Edit, Unit, parse_kernel
 
 _THREADS = r"omp\s+(?:parallel|for|taskloop|teams|distribute)\b"
+_LAYOUT = "layout"  # "indented": every pragma begins in the column of its loop
 _UNROLL = r"(?:GCC\s+unroll|unroll|nounroll|clang\s+loop\s+unroll)\b"
 
 
@@ -24,10 +32,18 @@ def _detect(pattern: str, name: str) -> Callable[[Kernel], tuple[Site, ...]]:
         settings: dict[str, str] = {}
         for pragma in pragmas:
             settings[pragma.place] = "; ".join(filter(None, (settings.get(pragma.place), pragma.words)))
+        if all(_indented(unit, pragma) for pragma in pragmas):
+            settings[_LAYOUT] = "indented"
         locus = home(unit)
         return (Site(locus, (Feature(locus, name),), settings),)
 
     return detect
+
+
+def _indented(unit: Unit, pragma: LoopPragma) -> bool:
+    """Whether the pragma begins under its loop, and not in the first column."""
+    own = unit.indent(pragma.start)
+    return bool(own) and own == unit.indent(node_at(unit, pragma.place).start_byte)
 
 
 def _remove(pattern: str) -> Callable[[Kernel, Site], Rewrite]:
@@ -41,10 +57,13 @@ def _remove(pattern: str) -> Callable[[Kernel, Site], Rewrite]:
 def apply(kernel: Kernel, locus: str, settings: Mapping[str, str]) -> tuple[Edit, ...]:
     """One pragma in front of each loop that the settings name."""
     unit = parse_kernel(kernel)
-    if not settings:
+    loops = {place: words for place, words in settings.items() if place != _LAYOUT}
+    if not loops:
         raise NotApplicable("the step records no loop")
     return tuple(
-        pragma_added(unit, place, word) for place, words in settings.items() for word in words.split("; ")
+        pragma_added(unit, place, word, indented=_LAYOUT in settings)
+        for place, words in loops.items()
+        for word in words.split("; ")
     )
 
 

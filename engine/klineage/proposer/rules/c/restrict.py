@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from tree_sitter import Node
 
 from klineage.kernel import Feature, Kernel
-from klineage.proposer.rules.c.code import declarators, home
+from klineage.proposer.rules.c.code import declarators, home, place_of
 from klineage.proposer.rules.rule import NotApplicable, Rewrite, Rule, Site
 from klineage.surface.tree import Edit, Function, Unit, merge_edits, parse_kernel, walk
 
@@ -20,7 +20,7 @@ def detect(kernel: Kernel) -> tuple[Site, ...]:
     for function in unit.functions:
         names = [name for name, node in declarators(function, unit) if _qualifier(unit, node) is not None]
         if names:
-            settings[function.name] = " ".join(names)
+            settings[place_of(unit, function.locus)] = " ".join(names)
     words = {unit.text(q) for q in _qualifiers(unit)}
     if not settings or not any(f.exported for f in unit.functions):
         return ()
@@ -60,7 +60,7 @@ def apply(kernel: Kernel, locus: str, settings: Mapping[str, str]) -> tuple[Edit
     for name, pointers in settings.items():
         if name == "spelling":
             continue
-        function = unit.function(name)
+        function = unit.function_at(f"{unit.filename}::{name}")
         if function is None:
             raise NotApplicable(f"there is no function {name!r}")
         edits += [_promise(unit, function, pointer, word) for pointer in pointers.split()]

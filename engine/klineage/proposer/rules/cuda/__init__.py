@@ -1,0 +1,27 @@
+"""Rules for CUDA kernels, in the order in which they are proposed: dependents before prerequisites."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from klineage.proposer.rules.c.pragmas import UNROLL
+from klineage.proposer.rules.c.restrict import RESTRICT
+from klineage.proposer.rules.cuda.cache_operators import CACHE_OPERATORS
+from klineage.proposer.rules.cuda.constants import REGISTER_TILE, VECTOR_WIDTH
+from klineage.proposer.rules.cuda.fast_math import FAST_MATH
+from klineage.proposer.rules.cuda.launch_bounds import LAUNCH_BOUNDS
+from klineage.proposer.rules.cuda.specialization import SPECIALIZATION
+from klineage.proposer.rules.cuda.warp_shuffles import WARP_SHUFFLES
+from klineage.proposer.rules.rule import Rule
+
+CUDA_RULES: tuple[Rule, ...] = (
+    LAUNCH_BOUNDS,
+    replace(UNROLL, surface="cuda"),
+    CACHE_OPERATORS,
+    FAST_MATH,
+    VECTOR_WIDTH,
+    SPECIALIZATION,
+    REGISTER_TILE,
+    WARP_SHUFFLES,
+    replace(RESTRICT, surface="cuda"),
+)

@@ -1,0 +1,240 @@
+"""Sizes that a file names once: elements of a vector, and rows or vectors that a thread keeps in registers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from functools import partial
+
+from tree_sitter import Node
+
+from klineage.kernel import Feature, Kernel
+from klineage.proposer.rules.c.code import home
+from klineage.proposer.rules.cuda.code import (
+    LARGEST_BLOCK,
+    constant_edit,
+    constants,
+    declarations,
+    extents,
+    has_kernel,
+    identifiers,
+    launches,
+    whole,
+)
+from klineage.proposer.rules.rule import NotApplicable, Rewrite, Rule, Site
+from klineage.surface.expression import Tree
+from klineage.surface.tree import Edit, Function, Unit, parse_kernel, walk
+
+_BUILT_IN = re.compile(
+    rb"\b(?:(?:u?(?:char|short|int|long|longlong)|float|double)[234]|uint4|__half2|half2|__nv_bfloat162)\b"
+)
+
+
+def _sizes(unit: Unit, names: Callable[[Unit], set[str]]) -> dict[str, str]:
+    """The named constants that are larger than one."""
+    known = constants(unit)
+    values = {name: whole(unit, known[name]) for name in sorted(names(unit)) if name in known}
+    return {name: str(value) for name, value in values.items() if value is not None and value > 1}
+
+
+def _detect(kernel: Kernel, *, names: Callable[[Unit], set[str]], feature: str) -> tuple[Site, ...]:
+    unit = parse_kernel(kernel)
+    found = _sizes(unit, names) if has_kernel(unit) else {}
+    if not found:
+        return ()
+    locus = home(unit)
+    return (Site(locus, (Feature(locus, feature),), found),)
+
+
+def apply(kernel: Kernel, locus: str, settings: Mapping[str, str]) -> tuple[Edit, ...]:
+    """Give each named constant its recorded size."""
+    unit = parse_kernel(kernel)
+    known = constants(unit)
+    for name, size in settings.items():
+        if name not in known or not size.isdigit():
+            raise NotApplicable(f"the file defines no constant {name!r}")
+    edits = [constant_edit(unit, known[name], size) for name, size in settings.items()]
+    if not edits:
+        raise NotApplicable("the step records no size")
+    return tuple(sorted(edits))
+
+
+def _all_one(kernel: Kernel, site: Site) -> Rewrite:
+    unit = parse_kernel(kernel)
+    _block_stays_possible(kernel, set(site.settings))
+    for name in site.settings:
+        _only_counts(unit, name)
+    return Rewrite(apply(kernel, site.locus, dict.fromkeys(site.settings, "1")))
+
+
+def _only_counts(unit: Unit, name: str) -> None:
+    """Raise NotApplicable where a constant is more than a count: compared, masked, or part of ``#if``."""
+    text = re.compile(rb"^[ \t]*#[ \t]*(?:el)?if[^\r\n]*\b" + name.encode() + rb"\b", re.MULTILINE)
+    if text.search(unit.source):
+        raise NotApplicable(f"an #if asks for {name}")
+    for node in identifiers(unit, unit.root, name):
+        parent = node.parent
+        while parent is not None and parent.type == "parenthesized_expression":
+            parent = parent.parent
+        operator = parent.child_by_field_name("operator") if parent is not None else None
+        if operator is not None and unit.text(operator) in ("&", "|", "^", "<<", ">>", "==", "!="):
+            raise NotApplicable(f"line {unit.line(node.start_byte)} does more with {name} than count")
+        if parent is not None and parent.type == "static_assert_declaration":
+            raise NotApplicable(f"line {unit.line(node.start_byte)} asserts what {name} is")
+
+
+def _block_stays_possible(kernel: Kernel, changed: set[str]) -> None:
+    """Raise NotApplicable when a launch made of constants alone would get too many threads, or none."""
+    unit = parse_kernel(kernel)
+    values = {
+        name: value for name, node in constants(unit).items() if (value := whole(unit, node)) is not None
+    }
+    values |= dict.fromkeys(changed, 1)
+    for launch in launches(kernel):
+        threads = 1
+        for extent in launch.block:
+            number = _number(extent, values)
+            if number is None:
+                break
+            threads *= number
+        else:
+            if not 0 < threads <= LARGEST_BLOCK:
+                raise NotApplicable(f"a block of {launch.kernel} would have {threads} threads")
+
+
+def _number(tree: Tree, values: Mapping[str, int]) -> int | None:
+    """The value of products, sums, differences and quotients of constants."""
+    if isinstance(tree, str):
+        return values.get(tree)
+    if not isinstance(tree, list):
+        return int(tree)
+    operands = [_number(t, values) for t in tree[1:]]
+    if len(operands) != 2 or operands[0] is None or operands[1] is None:
+        return None
+    left, right = operands[0], operands[1]
+    match tree[0]:
+        case "*":
+            return left * right
+        case "+":
+            return left + right
+        case "-":
+            return left - right
+        case "//" if right:
+            return left // right
+    return None
+
+
+def _vector_widths(unit: Unit) -> set[str]:
+    """The constants that say how many elements an aligned structure holds through which pointers are read."""
+    found: set[str] = set()
+    for node in walk(unit.root):
+        name, body = node.child_by_field_name("name"), node.child_by_field_name("body")
+        if node.type != "struct_specifier" or name is None or body is None or not _aligned(unit, node):
+            continue
+        if not _read_through(unit, unit.text(name)):
+            continue
+        sizes = {unit.text(s) for n in walk(body) if n.type == "array_declarator" for s in extents(n)}
+        if node.parent is not None and node.parent.type == "template_declaration":
+            sizes |= {
+                unit.text(a)
+                for n in walk(unit.root)
+                if n.type == "template_argument_list"
+                for a in n.named_children
+            }
+        found |= sizes
+    return found
+
+
+def _aligned(unit: Unit, struct: Node) -> bool:
+    body = struct.child_by_field_name("body")
+    head = unit.source[struct.start_byte : body.start_byte if body is not None else struct.end_byte]
+    return re.search(rb"\balignas\b|\b__align__\b", head) is not None
+
+
+def _read_through(unit: Unit, name: str) -> bool:
+    """Whether a pointer is cast to the structure."""
+    pattern = rf"(?:reinterpret_cast\s*<|\()\s*(?:const\s+)?{re.escape(name)}\b[^;(){{}}]*\*\s*[>)]"
+    return re.search(pattern, unit.source.decode("utf-8", "replace")) is not None
+
+
+def _narrowed(kernel: Kernel, site: Site) -> Rewrite:
+    if _BUILT_IN.search(kernel.source):
+        raise NotApplicable("built-in vector types are in use too, and have a width of their own")
+    return _all_one(kernel, site)
+
+
+VECTOR_WIDTH = Rule(
+    name="vector-width",
+    action="vectorize",
+    surface="cuda",
+    title="Load and store one element at a time",
+    adds="Load and store vectors",
+    rationale="A thread moves a whole aligned vector in one instruction; with one element a vector each "
+    "element takes an instruction, and a warp moves less in each.",
+    preconditions=(
+        "Layout: the elements of a vector are neighbours in memory.",
+        "Storage: each vector begins at an address that is a multiple of its size, also in the second row.",
+        "Pipeline: what is left at the end of a row is no vector, and goes another way.",
+        "Hardware: loads and stores of up to 16 bytes a thread.",
+    ),
+    detect=partial(_detect, names=_vector_widths, feature="vectorize"),
+    remove=_narrowed,
+    apply=apply,
+    after=("unroll",),
+)
+
+
+def _register_extents(unit: Unit) -> set[str]:
+    """The constants that are extents of local arrays and bounds of the loops over them."""
+    found: set[str] = set()
+    for function in unit.functions:
+        bounds = {unit.text(b) for n in walk(function.body) if (b := _bound(n)) is not None}
+        found |= {size for size in _local_extents(unit, function) if size in bounds}
+    shared = {s for f in unit.functions for s in _shared_extents(unit, f)}
+    return found - shared - _vector_widths(unit)
+
+
+def _bound(node: Node) -> Node | None:
+    condition = node.child_by_field_name("condition") if node.type == "for_statement" else None
+    return condition.child_by_field_name("right") if condition is not None else None
+
+
+def _local_extents(unit: Unit, function: Function, *, shared: bool = False) -> set[str]:
+    found: set[str] = set()
+    for _, declarator, node in declarations(unit, function):
+        words = {
+            unit.text(c) for c in node.children if c.type in ("type_qualifier", "storage_class_specifier")
+        }
+        array = next((n for n in walk(declarator) if n.type == "array_declarator"), None)
+        if array is not None and node.type == "declaration" and ("__shared__" in words) is shared:
+            found |= {unit.text(size) for size in extents(array)}
+    return found
+
+
+def _shared_extents(unit: Unit, function: Function) -> set[str]:
+    """Every name in an extent of a shared array: a size that other threads count with too."""
+    return {
+        word
+        for text in _local_extents(unit, function, shared=True)
+        for word in re.findall(r"[A-Za-z_]\w*", text)
+    }
+
+
+REGISTER_TILE = Rule(
+    name="register-tile",
+    action="register_tiling",
+    surface="cuda",
+    title="Keep one item a thread in registers",
+    adds="Keep several items a thread in registers",
+    rationale="A thread keeps several items in registers: what it loads serves all of them, and its "
+    "operations do not wait for each other; with one item there is nothing to share.",
+    preconditions=(
+        "Storage: the items fit in the registers of a thread, or they spill.",
+        "Pipeline: the loops over the items have constant bounds and are unrolled, or the arrays are no registers.",
+        "Hardware: enough threads remain to occupy every multiprocessor.",
+    ),
+    detect=partial(_detect, names=_register_extents, feature="register_tiling"),
+    remove=_all_one,
+    apply=apply,
+    after=("unroll", "vectorize", "vector_access"),
+)

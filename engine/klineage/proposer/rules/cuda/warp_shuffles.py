@@ -1,0 +1,220 @@
+"""Values exchanged between the lanes of a warp in registers go through shared memory instead."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tree_sitter import Node
+
+from klineage.kernel import Feature, Kernel
+from klineage.proposer.rules.c.code import arguments, body_start, calls, home, node_at, place_of
+from klineage.proposer.rules.cuda.code import LARGEST_BLOCK, declared_type, flat_blocks, has_kernel
+from klineage.proposer.rules.rewritten import function_of
+from klineage.proposer.rules.rule import NotApplicable, Rewrite, Rule, Site
+from klineage.surface.tree import Edit, Function, Unit, parse_kernel
+
+_SHUFFLES = ("__shfl_xor_sync", "__shfl_down_sync")
+_ALL = ("__shfl_sync", "__shfl_up_sync", *_SHUFFLES)
+_EVERY_LANE = re.compile(r"0[xX][fF]{8}[uU]?[lL]*|~0[uU]?|-1|4294967295[uU]?")
+_TYPES = ("float", "double", "int", "unsigned", "unsigned int")
+_ARRAY = "exchange"
+_OWN_LINE = "; own line"
+
+
+@dataclass(frozen=True)
+class _Reduction:
+    """``for (...) value += __shfl_xor_sync(mask, value, offset);``, the only statement of its loop."""
+
+    loop: Node
+    place: str
+    statement: Node
+    call: Node
+    name: str
+    mask: str
+    value: str
+    offset: str
+    function: Function
+    type: str
+
+
+def detect(kernel: Kernel) -> tuple[Site, ...]:
+    unit = parse_kernel(kernel)
+    if not calls(unit, unit.root, *_ALL) or not has_kernel(unit):
+        return ()
+    locus = home(unit)
+    try:
+        settings = {r.place: _spelled(unit, r) for r in _reductions(unit)}
+    except NotApplicable:
+        settings = {}  # removing says why
+    return (Site(locus, (Feature(locus, "warp_exchange"),), settings),)
+
+
+def _spelled(unit: Unit, found: _Reduction) -> str:
+    own_line = unit.line(found.statement.start_byte) != unit.line(found.loop.start_byte)
+    return f"{found.name}({found.mask}, _, _)" + (_OWN_LINE if own_line else "")
+
+
+def _reductions(unit: Unit) -> list[_Reduction]:
+    """Every shuffle as a reduction loop. Raises NotApplicable when one stands in another form."""
+    return [_reduction(unit, call) for call in calls(unit, unit.root, *_ALL)]
+
+
+def _reduction(unit: Unit, call: Node) -> _Reduction:
+    line = f"line {unit.line(call.start_byte)}"
+    callee, given = call.child_by_field_name("function"), [unit.text(a) for a in arguments(call)]
+    name, function = unit.text(callee) if callee is not None else "", function_of(unit, call)
+    statement = call.parent
+    while statement is not None and not statement.type.endswith("statement"):
+        statement = statement.parent
+    loop = statement.parent if statement is not None else None
+    if name not in _SHUFFLES or len(given) != 3 or function is None:
+        raise NotApplicable(f"{line}: {name or 'a shuffle'} in a form that is not known here")
+    if loop is None or statement is None or loop.type != "for_statement":
+        raise NotApplicable(f"{line}: the shuffle is not the only statement of a reduction loop")
+    if not _every_lane(unit, given[0]):
+        raise NotApplicable(
+            f"{line}: the mask {given[0]} does not name every lane, so lanes may be elsewhere"
+        )
+    type_ = declared_type(unit, function, given[1])
+    if type_ not in _TYPES:
+        raise NotApplicable(f"{line}: what is exchanged is no plain variable of a known type")
+    if len(calls(unit, statement, *_ALL)) != 1 or not re.fullmatch(r"\w+", given[2]):
+        raise NotApplicable(f"{line}: the lane is not named by a plain variable")
+    place = next((p for p, n in unit.loci.items() if n == loop), "")
+    return _Reduction(
+        loop, place_of(unit, place), statement, call, name, given[0], given[1], given[2], function, type_
+    )
+
+
+def _every_lane(unit: Unit, mask: str) -> bool:
+    """Whether a mask is written as all lanes, or is a constant that is."""
+    if not mask.isidentifier():
+        return _EVERY_LANE.fullmatch(mask) is not None
+    found = re.findall(
+        rf"\b{mask}\b\s*=?\s*\(?(0[xX][fF]{{8}}[uU]?|~0[uU]?)\b", unit.source.decode("utf-8", "replace")
+    )
+    return len(found) == 1
+
+
+def remove(kernel: Kernel, site: Site) -> Rewrite:
+    flat_blocks(kernel)
+    unit = parse_kernel(kernel)
+    found = _reductions(unit)
+    if re.search(rf"\b{_ARRAY}\b".encode(), unit.source):
+        raise NotApplicable(f"the name {_ARRAY!r} is taken")
+    edits: list[Edit] = []
+    arrays: dict[str, _Reduction] = {}
+    for reduction in found:
+        if arrays.setdefault(reduction.function.locus, reduction).type != reduction.type:
+            raise NotApplicable("one function exchanges values of two types")
+        edits.append(_through_memory(unit, reduction))
+    edits += [_array(unit, reduction) for reduction in arrays.values()]
+    return Rewrite(tuple(sorted(edits)))
+
+
+def _array(unit: Unit, found: _Reduction) -> Edit:
+    at = body_start(unit, found.function.definition)
+    text = f"__shared__ {found.type} {_ARRAY}[{LARGEST_BLOCK}];".encode()
+    return Edit(at, at, _indent(unit, found.function) + text + unit.newline(at))
+
+
+def _indent(unit: Unit, function: Function) -> bytes:
+    first = next((c for c in function.body.named_children if c.type != "comment"), None)
+    return unit.indent(first.start_byte) if first is not None else b"  "
+
+
+def _through_memory(unit: Unit, found: _Reduction) -> Edit:
+    """The loop's body: write the own value, wait for the warp, read the other lane's, wait again."""
+    outer = unit.indent(found.loop.start_byte)
+    deeper = outer + (_indent(unit, found.function) if not outer else _step(unit, found, outer))
+    text = unit.text(found.statement)
+    at = found.call.start_byte - found.statement.start_byte
+    length = found.call.end_byte - found.call.start_byte
+    combined = text.encode("utf-8", "surrogateescape")
+    combined = combined[:at] + _other(found).encode() + combined[at + length :]
+    lines = [
+        f"{_ARRAY}[threadIdx.x] = {found.value};".encode("utf-8", "surrogateescape"),
+        b"__syncwarp();",
+        combined,
+        b"__syncwarp();",
+    ]
+    newline = unit.newline(found.loop.start_byte)
+    start = found.statement.start_byte
+    while unit.source[start - 1 : start].isspace():
+        start -= 1
+    body = b"".join(deeper + line + newline for line in lines)
+    return Edit(start, found.statement.end_byte, b" {" + newline + body + outer + b"}")
+
+
+def _step(unit: Unit, found: _Reduction, outer: bytes) -> bytes:
+    """How much deeper a body is indented: as the function's own is below the function."""
+    function = unit.indent(found.function.body.end_byte - 1)
+    inside = _indent(unit, found.function)
+    return inside.removeprefix(function) or outer
+
+
+def _other(found: _Reduction) -> str:
+    if found.name == "__shfl_xor_sync":
+        return f"{_ARRAY}[threadIdx.x ^ {found.offset}]"
+    own = f"threadIdx.x % 32 + {found.offset} < 32 ? threadIdx.x + {found.offset} : threadIdx.x"
+    return f"{_ARRAY}[{own}]"  # the last lanes of a warp keep their own value
+
+
+def apply(kernel: Kernel, locus: str, settings: Mapping[str, str]) -> tuple[Edit, ...]:
+    unit = parse_kernel(kernel)
+    edits: set[Edit] = set()
+    for place, spelling in settings.items():
+        loop = node_at(unit, place)
+        edits.add(_in_registers(unit, loop, spelling))
+        function = function_of(unit, loop)
+        for node in function.body.named_children if function is not None else ():
+            if re.fullmatch(rf"__shared__ [\w ]+ {_ARRAY}\[\d+\];", unit.text(node)):
+                edits.add(Edit(*unit.lines_of(node)))
+    if not edits:
+        raise NotApplicable("the step records no loop")
+    return tuple(sorted(edits))
+
+
+def _in_registers(unit: Unit, loop: Node, spelling: str) -> Edit:
+    body = loop.child_by_field_name("body")
+    inner = [c for c in body.named_children if c.type != "comment"] if body is not None else []
+    texts = [unit.text(c) for c in inner]
+    written = re.fullmatch(rf"{_ARRAY}\[threadIdx\.x\] = (\w+);", texts[0]) if len(inner) == 4 else None
+    if body is None or written is None or texts[1] != "__syncwarp();" or texts[3] != "__syncwarp();":
+        raise NotApplicable("the loop exchanges nothing through shared memory in the known form")
+    read = re.search(rf"{_ARRAY}\[threadIdx\.x(?: \^ (\w+)| % 32 \+ (\w+) < 32 [^\]]*)\]", texts[2])
+    if read is None:
+        raise NotApplicable("the loop reads no other lane of its warp")
+    call, own_line, _ = spelling.partition(_OWN_LINE)
+    first, second, third = call.partition("_, _")[0], written[1], read[1] or read[2]
+    text = texts[2][: read.start()] + f"{first}{second}, {third})" + texts[2][read.end() :]
+    newline, start = unit.newline(loop.start_byte), body.start_byte
+    lead = b" "
+    if own_line:
+        lead = newline + unit.indent(inner[0].start_byte)
+    while unit.source[start - 1 : start].isspace():
+        start -= 1
+    return Edit(start, body.end_byte, lead + text.encode("utf-8", "surrogateescape"))
+
+
+WARP_SHUFFLES = Rule(
+    name="warp-shuffles",
+    action="warp_exchange",
+    surface="cuda",
+    title="Exchange through shared memory, not registers",
+    adds="Exchange between lanes in registers",
+    rationale="A shuffle reads another lane's register in one instruction; without it each value is written "
+    "to shared memory, the warp waits, reads, and waits again.",
+    preconditions=(
+        "Pipeline: every lane of the warp reaches the exchange, in the same iteration.",
+        "Layout: threadIdx.x numbers the threads of the block, so that a warp is 32 neighbours.",
+        "Data types: a value of 4 or 8 bytes.",
+        "Hardware: warps of 32 lanes that can read each other's registers (sm_30 and later).",
+    ),
+    detect=detect,
+    remove=remove,
+    apply=apply,
+    after=("unroll",),
+)
