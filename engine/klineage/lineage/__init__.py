@@ -1,5 +1,6 @@
 """The memory: walks, lineages, rejected attempts, drafts and reports, in one git repository."""
 
+from klineage.lineage.branching import branch_create
 from klineage.lineage.bundle import bundle_create, bundle_open
 from klineage.lineage.hunks import changes, take_hunks
 from klineage.lineage.lines import BlameLine, Op, line_ops
@@ -18,6 +19,7 @@ __all__ = [
     "StepRecord",
     "Summary",
     "Workspace",
+    "branch_create",
     "bundle_create",
     "bundle_open",
     "changes",

@@ -35,14 +35,16 @@ class Importer:
         parents: Sequence[str] = (),
         remove: Sequence[str] = (),
         inherit: bool = True,
+        author: bytes = b"",
     ) -> str:
         """Make a commit; returns its hash.
 
         files: path to content, or to the hash of a blob; added to the first parent's tree, or instead of it
-        when ``inherit`` is False. remove: paths dropped from that tree.
+        when ``inherit`` is False. remove: paths dropped from that tree. author: who and when, else the user now.
         """
         text = message.encode("utf-8", "replace")
-        parts = [b"author %s\ncommitter %s\ndata %d\n%s\n" % (self._who, self._who, len(text), text)]
+        signed = (author or self._who, self._who, len(text), text)
+        parts = [b"author %s\ncommitter %s\ndata %d\n%s\n" % signed]
         for index, parent in enumerate(parents):
             parts.append(b"%s %s\n" % (b"merge" if index else b"from", self._name(parent)))
         if parents and not inherit:

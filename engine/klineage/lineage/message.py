@@ -31,7 +31,7 @@ _KEY = re.compile(r"Lineage-[A-Z][A-Za-z-]*")
 _KNOWN = frozenset(
     _PREFIX + key
     for key in (
-        "Id", "Step", "Direction", "Forward", "Reverses", "Walk", "Action", "Locus", "Proposer", "Decision",
+        "Id", "Copies", "Step", "Direction", "Forward", "Reverses", "Walk", "Action", "Locus", "Proposer", "Decision",
         "Gate", "Compile", "Correctness", "Profile", "Trust", "Platform", "Kernel", "Schema",
     )
 )  # fmt: skip
@@ -234,4 +234,5 @@ def _step(
         get("Lineage-Trust", ""), get("Lineage-Platform", ""), get("Lineage-Kernel", ""),
         "" if effect == "none" else effect, ratio_value, when,
         get("Lineage-Forward", ""), lineage_id, get("Lineage-Reverses", ""), get("Lineage-Walk", ""), adds,
+        get("Lineage-Copies", ""),
     )  # fmt: skip

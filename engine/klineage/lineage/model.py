@@ -144,6 +144,7 @@ class Step:
     reverses: str = ""  # sealed steps: the backward commit that this one turns round
     walk: str = ""  # sealed steps: the head of the walk when it was sealed
     adds: tuple[Feature, ...] = ()  # forward steps: what ``removes`` is on backward ones
+    copies: str = ""  # steps of a branch: the commit of the lineage that it came from
 
 
 @dataclass(frozen=True)

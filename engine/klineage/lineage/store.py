@@ -107,6 +107,13 @@ def commit(git: Git, name: str) -> RawCommit:
     return RawCommit(found[0], parent, author, seconds, message)
 
 
+def author(git: Git, commit_hash: str) -> bytes:
+    """Who made a commit and when, as git writes it: ``name <mail> seconds zone``."""
+    found = git.object(commit_hash)
+    headers = found[2].partition(b"\n\n")[0].split(b"\n") if found else []
+    return next((line.removeprefix(b"author ") for line in headers if line.startswith(b"author ")), b"")
+
+
 def tree(git: Git, commit_hash: str) -> dict[str, str]:
     """File name to blob hash, of the files at the top of a commit's tree."""
     found = git.object(commit_hash + "^{tree}")

@@ -64,10 +64,18 @@ class Workspace(Reader):
     @contextmanager
     def _writing(self, lineage_id: str) -> Iterator[Held]:
         with writing(self.git.place, lineage_id, partial(write.recover, self.git)) as held:
-            if not self._signed:
-                self.git.sign(*user_identity(self.git.place))
-                self._signed = True
+            self.sign()
             yield held
+
+    def sign(self) -> None:
+        """Let what is written from now on carry the user's name."""
+        if not self._signed:
+            self.git.sign(*user_identity(self.git.place))
+            self._signed = True
+
+    def now(self) -> int:
+        """Seconds since 1970 by this workspace's clock."""
+        return int(self._clock())
 
     def _recover(self) -> None:
         """Finish the write that a killed klineage had begun. Every write does this first, too."""
@@ -214,7 +222,7 @@ class Workspace(Reader):
             write.move(self.git, held, [(ref, store.head(self.git, ref), "")])
 
     def _importer(self, held: Held, ref: str, force: bool = False) -> Importer:
-        return Importer(self.git, held, ref, int(self._clock()), force)
+        return Importer(self.git, held, ref, self.now(), force)
 
     @contextmanager
     def _operation(

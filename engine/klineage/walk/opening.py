@@ -84,7 +84,7 @@ def new_lineage(
     _refuse_broken(kernel, spec, kernel_path)
     kernel = _pinned(kernel)
     taken = {summary.id for summary in workspace.lineages()}
-    name = _free_id(lineage_id or f"{spec.name}-{kernel.surface}", taken)
+    name = free_id(lineage_id or f"{spec.name}-{kernel.surface}", taken)
     meta = Meta(
         id=name,
         title=f"{spec.name} - {kernel.surface} - {target}",
@@ -152,7 +152,8 @@ def _pinned(kernel: Kernel) -> Kernel:
     return replace(kernel, config=configs[0]) if configs else kernel
 
 
-def _free_id(wanted: str, taken: set[str]) -> str:
+def free_id(wanted: str, taken: set[str]) -> str:
+    """The id ``wanted``, in letters that an id may have, with a number behind it where it is taken."""
     slug = re.sub(r"[^a-z0-9_-]+", "-", wanted.lower()).strip("-")
     if not slug:
         raise KlineageError(f"{wanted!r} cannot be a lineage's id; use letters, digits, - and _")
