@@ -2,19 +2,23 @@
 
 from klineage.lineage.branching import branch_create
 from klineage.lineage.bundle import bundle_create, bundle_open
+from klineage.lineage.edits import KeptEdit
 from klineage.lineage.hunks import changes, take_hunks
 from klineage.lineage.lines import BlameLine, Op, line_ops
 from klineage.lineage.model import ForwardRecord, Meta, Operation, Step, StepRecord, Summary
 from klineage.lineage.reading import Draft
+from klineage.lineage.settled import Settlement
 from klineage.lineage.workspace import Workspace
 
 __all__ = [
     "BlameLine",
     "Draft",
     "ForwardRecord",
+    "KeptEdit",
     "Meta",
     "Op",
     "Operation",
+    "Settlement",
     "Step",
     "StepRecord",
     "Summary",

@@ -36,7 +36,8 @@ def bundle_create(workspace: Workspace, lineage_id: str, path: Path | str) -> No
         raise KlineageError(f"{file} is not a bundle and will not be overwritten; give another name")
     head = workspace.head(lineage_id)
     git = workspace.git
-    names = [refs.walk(lineage_id), refs.sealed(lineage_id), refs.operations(lineage_id)]
+    own = (refs.walk, refs.sealed, refs.operations, refs.settled, refs.edits)
+    names = [ref(lineage_id) for ref in own]
     found = {ref: raw.commit for ref, raw in store.each(git, *names, refs.rejected(lineage_id)).items()}
     with scratch_repository(len(head.commit), git.place / "objects") as scratch:
         scratch.sign(*git.identity)
@@ -138,6 +139,8 @@ def _check(file: Path, inside: Workspace, lineage_id: str) -> None:
     if inside.meta(steps[-1].commit).id != lineage_id:
         raise KlineageError(f"{file} is not sound: lineage.json of {steps[-1].commit[:12]} has another id")
     inside.operations(lineage_id)
+    inside.settled(lineage_id)
+    inside.edits(lineage_id)
 
 
 def _is_bundle(file: Path) -> bool:

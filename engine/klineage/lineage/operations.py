@@ -15,7 +15,7 @@ from klineage.lineage import refs
 from klineage.lineage.message import one_line
 from klineage.lineage.model import Operation
 
-DECISIONS = ("accept", "reject", "seal")
+DECISIONS = ("accept", "reject", "seal", "settle")
 Move = tuple[str, str, str]
 
 _HASH = r"(?:[0-9a-f]{40}|[0-9a-f]{64})"

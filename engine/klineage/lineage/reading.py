@@ -8,10 +8,12 @@ from datetime import datetime
 from pathlib import Path
 
 from klineage.errors import KlineageError
-from klineage.lineage import lines, refs, store
+from klineage.lineage import edits, lines, refs, settled, store
+from klineage.lineage.edits import KeptEdit
 from klineage.lineage.model import Meta, Operation, Step, Summary, check_id, moment
 from klineage.lineage.operations import stacks
 from klineage.lineage.plumbing import Git
+from klineage.lineage.settled import Settlement
 
 _LATEST = 253_402_300_799  # the last second of the year 9999
 
@@ -132,6 +134,14 @@ class Reader:
         """What ``redo`` would redo; "" for nothing."""
         _, redo = stacks(self.operations(lineage_id))
         return str(redo[-1]) if redo else ""
+
+    def settled(self, lineage_id: str) -> tuple[Settlement, ...]:
+        """What persons said of mechanisms that no detector could tell, oldest first."""
+        return settled.read(self.git, check_id(lineage_id))
+
+    def edits(self, lineage_id: str) -> dict[tuple[str, str], KeptEdit]:
+        """The forward edits that are kept, by the hashes of the simpler and of the richer kernel."""
+        return edits.read(self.git, check_id(lineage_id))
 
     def diff_ops(self, commit_a: str, commit_b: str, filename: str) -> list[lines.Op]:
         """What git (histogram) says changed in one file between two states; a missing file is empty."""

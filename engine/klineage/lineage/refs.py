@@ -8,6 +8,8 @@ LINEAGES = "refs/heads/lineage/"
 REJECTED = "refs/klineage/rejected/"
 DRAFTS = "refs/klineage/draft/"
 OPERATIONS = "refs/klineage/operations/"
+SETTLED = "refs/klineage/settled/"
+EDITS = "refs/klineage/edits/"
 
 
 def walk(lineage_id: str) -> str:
@@ -31,8 +33,19 @@ def operations(lineage_id: str) -> str:
     return OPERATIONS + lineage_id
 
 
+def settled(lineage_id: str) -> str:
+    """What persons said of mechanisms."""
+    return SETTLED + lineage_id
+
+
+def edits(lineage_id: str) -> str:
+    """Forward edits that no rule makes again for nothing: a model's, a command's, a person's."""
+    return EDITS + lineage_id
+
+
 def belongs(ref: str, lineage_id: str) -> bool:
     """Whether an operation on this lineage may move ``ref`` (bundles are other people's text)."""
     number = ref.removeprefix(rejected(lineage_id))
     attempt = number != ref and number.isascii() and number.isdigit()
-    return attempt or ref in (walk(lineage_id), sealed(lineage_id), NOTES)
+    own = (walk(lineage_id), sealed(lineage_id), settled(lineage_id), edits(lineage_id), NOTES)
+    return attempt or ref in own

@@ -12,7 +12,8 @@ from functools import partial
 from pathlib import Path
 
 from klineage.errors import KlineageError
-from klineage.lineage import lock, refs, store, write
+from klineage.lineage import edits, lock, refs, settled, store, write
+from klineage.lineage.edits import KeptEdit
 from klineage.lineage.importer import Importer
 from klineage.lineage.lock import Held, writing
 from klineage.lineage.message import Stamp, format_step, one_line
@@ -20,6 +21,7 @@ from klineage.lineage.model import META_FILE, ForwardRecord, Meta, Step, StepRec
 from klineage.lineage.operations import decided, reverse, stacks
 from klineage.lineage.plumbing import Git, discover, user_identity
 from klineage.lineage.reading import Reader
+from klineage.lineage.settled import Settlement
 
 
 class Workspace(Reader):
@@ -174,6 +176,38 @@ class Workspace(Reader):
         step = self.step(commit)
         with self._writing(step.id) as held, self._operation(held, step.id, "report", step.subject) as batch:
             batch.report(commit, report_json)
+
+    def settle(self, lineage_id: str, said: Settlement, expected_head: str | None = None) -> Settlement:
+        """Keep a person's word on a mechanism, in place of an earlier one on the same question.
+
+        Raises KlineageError when the walk is no longer at ``expected_head``.
+        """
+        ref = refs.settled(check_id(lineage_id))
+        with self._writing(lineage_id) as held:
+            self._expect(lineage_id, expected_head)
+            said = replace(said, who=said.who or self.git.identity[0])
+            title = f"{said.feature} is {said.state}"
+            files = {settled.SETTLED_FILE: settled.to_json(settled.with_one(self.settled(lineage_id), said))}
+            before = store.head(self.git, ref)
+            with self._operation(held, lineage_id, "settle", title) as batch:
+                why = f"Settle: {one_line(title)}\n\n{one_line(said.why)}\n"
+                commit = batch.importer.commit(why, files, [before] if before else [], inherit=False)
+                batch.move(ref, before, commit)
+        return said
+
+    def keep_edit(self, lineage_id: str, edit: KeptEdit) -> None:
+        """Keep a forward edit, in place of an earlier one between the same kernels."""
+        ref = refs.edits(check_id(lineage_id))
+        with self._writing(lineage_id) as held:
+            filename = self.meta(self._need(lineage_id)).filename
+            files = edits.files_of({**self.edits(lineage_id), edit.key: edit}, filename)
+            before = store.head(self.git, ref)
+            title = f"a forward edit by {edit.proposer}"
+            with self._operation(held, lineage_id, "edit", title) as batch:
+                commit = batch.importer.commit(
+                    f"Keep {one_line(title)}\n", files, [before] if before else [], inherit=False
+                )
+                batch.move(ref, before, commit)
 
     def undo(self, lineage_id: str) -> str:
         """Take back the last decision; returns what it was. Raises KlineageError when there is none."""

@@ -127,7 +127,7 @@ def recover(git: Git, held: Held) -> None:
 
 def _remove_stale_locks(git_dir: Path, lineage_id: str, since: float) -> None:
     """Locks that a killed git left. We hold the workspace, so no git of klineage's can still own one."""
-    ours = [refs.walk, refs.sealed, refs.operations, refs.draft]
+    ours = [refs.walk, refs.sealed, refs.operations, refs.draft, refs.settled, refs.edits]
     locks = [git_dir / f"{name(lineage_id)}.lock" for name in ours]
     locks += [git_dir / f"{refs.NOTES}.lock", *(git_dir / refs.rejected(lineage_id)).glob("*.lock")]
     shared = [git_dir / "packed-refs.lock", git_dir / "HEAD.lock"]

@@ -1,0 +1,19 @@
+"""The one place that says what mechanisms a kernel has: what rules see, what detectors see, what a person said."""
+
+from __future__ import annotations
+
+from klineage.proposer.features.audit import audit, features, lines_of
+from klineage.proposer.features.claims import Difference, claim_problem, difference
+from klineage.proposer.features.finding import STATES, Finding, State
+
+__all__ = [
+    "STATES",
+    "Difference",
+    "Finding",
+    "State",
+    "audit",
+    "claim_problem",
+    "difference",
+    "features",
+    "lines_of",
+]
