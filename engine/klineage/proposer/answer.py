@@ -25,7 +25,14 @@ _SETTING = 500
 
 
 class Unusable(Exception):
-    """This answer is no candidate; the message is one sentence that says why."""
+    """This answer is no candidate; the message is one sentence that says why.
+
+    evidence: what it would have been, where its bytes are worth keeping as a rejected attempt.
+    """
+
+    def __init__(self, why: str, evidence: Candidate | None = None) -> None:
+        super().__init__(why)
+        self.evidence = evidence
 
 
 @dataclass(frozen=True)
@@ -78,21 +85,15 @@ def candidate_of(task: Task, answer: Answer, source: bytes, proposer: str) -> Ca
     _refuse_unreadable(source)
     if source == before.source:
         raise Unusable("it answered with the kernel that it was given, unchanged")
-    if (lines := parse_kernel(after).broken_lines()) and len(lines) > len(
-        parse_kernel(before).broken_lines()
-    ):
-        raise Unusable(f"its kernel does not parse: line {lines[0]} is no {_LANGUAGE[after.surface]}")
     if any(tried.kernel == after.hash for tried in task.tried):
         raise Unusable("it proposed a kernel that was rejected on this state already")
-    unit = parse_kernel(before)
+    unit, new = parse_kernel(before), parse_kernel(after)
     if answer.locus not in unit.loci:
         some = ", ".join(list(unit.loci)[:4])
         raise Unusable(
             f"its answer names a place that the kernel does not have: {answer.locus!r}; it has {some}"
         )
-    if strange := _changed_elsewhere(unit, parse_kernel(after), answer.locus):
-        raise Unusable(f"it says that it changes {answer.locus}, but it changes {strange} too")
-    return Candidate(
+    candidate = Candidate(
         action=answer.action,
         locus=answer.locus,
         title=answer.title,
@@ -102,6 +103,13 @@ def candidate_of(task: Task, answer: Answer, source: bytes, proposer: str) -> Ca
         settings=dict(answer.settings),
         proposer=proposer,
     )
+    if (lines := new.broken_lines()) and len(lines) > len(unit.broken_lines()):
+        raise Unusable(
+            f"its kernel does not parse: line {lines[0]} is no {_LANGUAGE[after.surface]}", candidate
+        )
+    if strange := _changed_elsewhere(unit, new, answer.locus):
+        raise Unusable(f"it says that it changes {answer.locus}, but it changes {strange} too", candidate)
+    return candidate
 
 
 def _claimed(answer: Answer, before: Kernel, after: Kernel) -> tuple[Feature, ...]:

@@ -62,6 +62,7 @@ class Task:
 class Attempt:
     """One answer of a proposer: a candidate, or the sentence that says why there is none.
 
+    Both, where an answer cannot be used but its bytes are evidence: they are kept as a rejected attempt.
     An answer that cannot be used costs one attempt and never the walk. ``call`` is the id of the paid
     call in the ledger, empty where nothing was spent. ``notes`` are further sentences about it, such as what
     the proposer changed beside its answer, which was ignored.

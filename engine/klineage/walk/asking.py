@@ -80,7 +80,11 @@ def _checked(state: WalkState, attempt: Attempt, offered: set[str]) -> tuple[Att
     if candidate.proposer.startswith("rules:"):
         return attempt, ""  # a rule takes out one mechanism, and has looked at what it leaves
     gone = naming.gone(state.kernel, kernel)
-    fault = _unreadable(state.kernel, kernel) or _not_one_mechanism(state, kernel, candidate, gone)
+    fault = (
+        attempt.problem
+        or _unreadable(state.kernel, kernel)
+        or _not_one_mechanism(state, kernel, candidate, gone)
+    )
     if fault:
         return _without(attempt, fault), fault
     return replace(attempt, candidate=replace(candidate, removes=gone or candidate.removes)), ""

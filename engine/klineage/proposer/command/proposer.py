@@ -1,0 +1,149 @@
+"""Any agent's command line as a proposer: one run in a fresh folder for each attempt."""
+
+from __future__ import annotations
+
+import hashlib
+import signal
+import tempfile
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from klineage.ledger import Call, Ledger, Limit, Usage, new_call_id
+from klineage.proposer.answer import Unusable, candidate_of
+from klineage.proposer.base import Attempt, OnProposerEvent, ProposerEvent, Task, Tried
+from klineage.proposer.command import running, scratch
+from klineage.proposer.command.agents import Agent
+from klineage.proposer.command.streams import Facts, Stream
+
+
+@dataclass(frozen=True)
+class CommandProposer:
+    """Runs an agent, and takes nothing from it but its answer.
+
+    seconds: how long one run may take.
+    ledger:  where runs are written down; None writes nothing. What a run costs is known only if the command
+             says so: under a limit in ``limits`` it is not run at all, since nobody knows its worst case.
+    lineage: whose run it is, for the ledger.
+    """
+
+    agent: Agent
+    seconds: float = 1800.0
+    ledger: Ledger | None = None
+    lineage: str = ""
+    limits: tuple[Limit, ...] = ()
+
+    @property
+    def name(self) -> str:
+        return f"command:{self.agent.name}"
+
+    def attempts(
+        self,
+        task: Task,
+        on_event: OnProposerEvent | None = None,
+        cancel: threading.Event | None = None,
+    ) -> Iterator[Attempt]:
+        """One run for each attempt that is taken, without end. See ``Proposer``."""
+        while cancel is None or not cancel.is_set():
+            attempt = self._attempt(task, on_event, cancel)
+            yield attempt
+            if attempt.candidate is not None and not attempt.problem:
+                task = _without(task, attempt)
+
+    def _attempt(
+        self, task: Task, on_event: OnProposerEvent | None, cancel: threading.Event | None
+    ) -> Attempt:
+        with tempfile.TemporaryDirectory(prefix="klineage-", ignore_cleanup_errors=True) as name:
+            place = scratch.prepare(Path(name).resolve(), task)
+            call = self._reserved(task, place.task)
+            _tell(on_event, f"{self.agent.name} works on it, for at most {self.seconds:.0f} s")
+            stream = self.agent.stream()
+            try:
+                ending = running.run(
+                    self.agent.command(place.folder), place.folder, self.seconds, stream, on_event, cancel
+                )
+            except BaseException:
+                self._release(call)
+                raise
+            attempt = self._judged(task, place, ending, stream.facts)
+        self._settle(call, stream, attempt)
+        for note in attempt.notes:
+            _tell(on_event, note)
+        return replace(attempt, call=call)
+
+    def _judged(self, task: Task, place: scratch.Scratch, ending: running.Ending, facts: Facts) -> Attempt:
+        notes = scratch.meddling(place)
+        if ending.left:
+            processes = "a process" if ending.left == 1 else f"{ending.left} processes"
+            notes = (*notes, f"it left {processes} behind, now ended")
+        if ending.why == "cancelled":
+            return Attempt(self.name, problem="it was cancelled", notes=notes)
+        if ending.why == "timeout":
+            return Attempt(
+                self.name, problem=f"it did not answer within {self.seconds:.0f} s and was ended", notes=notes
+            )
+        if facts.failed:
+            return Attempt(self.name, problem=f"it gave up: {facts.failed}", notes=notes)
+        if ending.exit != 0:
+            return Attempt(self.name, problem=_failure(ending), notes=notes)
+        try:
+            answer, source = scratch.read_answer(place)
+            return Attempt(self.name, candidate_of(task, answer, source, self.name), notes=notes)
+        except Unusable as problem:
+            return Attempt(self.name, problem.evidence, str(problem), notes=notes)
+
+    def _reserved(self, task: Task, text: str) -> str:
+        """Write the run down before it is made. Raises OverBudget under a limit."""
+        if self.ledger is None:
+            return ""
+        now = datetime.now(UTC)
+        prompt = hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
+        call = Call(
+            new_call_id(now), self.lineage, task.kernel.hash, self.name, self.name, prompt, now, worst=Usage()
+        )
+        self.ledger.reserve(call, *self.limits)
+        return call.id
+
+    def _release(self, call: str) -> None:
+        if self.ledger is not None:
+            self.ledger.release(call, "the command was not started")
+
+    def _settle(self, call: str, stream: Stream, attempt: Attempt) -> None:
+        """Write down what the command says that it used; nothing is made up where it says nothing."""
+        if self.ledger is not None:
+            facts = stream.facts
+            outcome = attempt.problem or "answered"
+            self.ledger.settle(call, facts.usage or Usage(), outcome, dollars=facts.dollars)
+
+
+def _without(task: Task, attempt: Attempt) -> Task:
+    """The task for the next run: what was just proposed is not to be offered again."""
+    candidate = attempt.candidate
+    assert candidate is not None
+    made = replace(
+        task.kernel,
+        source=candidate.source,
+        config=task.kernel.config if candidate.config is None else candidate.config,
+    )
+    why = "it has been proposed already; another one is wanted"
+    tried = Tried(candidate.title, candidate.action, candidate.locus, why, made.hash)
+    return replace(task, tried=(*task.tried, tried))
+
+
+def _failure(ending: running.Ending) -> str:
+    words = [line.strip() for line in ending.said.splitlines() if line.strip()]
+    last = f": {words[-1][:200]}" if words else ""
+    if ending.exit < 0:
+        try:
+            name = signal.Signals(-ending.exit).name
+        except ValueError:
+            name = f"signal {-ending.exit}"
+        return f"it was ended by {name}{last}"
+    return f"it ended with status {ending.exit}{last}"
+
+
+def _tell(on_event: OnProposerEvent | None, sentence: str) -> None:
+    if on_event is not None:
+        on_event(ProposerEvent("status", sentence))

@@ -1,0 +1,188 @@
+#!/usr/bin/env python3
+"""A stand-in for an agent's command line: a real program with no model in it.
+
+    stand_in.py BEHAVIOUR PROMPT
+
+It works in the current folder, as TASK.md there asks, and behaves as it is told to.
+"""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+HERE = Path.cwd()
+KERNEL = next(path for path in sorted(HERE.glob("kernel.*")))
+ANSWER = HERE / "answer"
+
+
+def answer(source, name=KERNEL.name, **fields):
+    (ANSWER / name).write_bytes(source)
+    said = {
+        "action": "restrict",
+        "locus": f"{KERNEL.name}::scale",
+        "title": "Let the pointers overlap",
+        "rationale": "The compiler may no longer assume that the rows are apart.",
+        "settings": {},
+        **fields,
+    }
+    (ANSWER / "answer.json").write_text(json.dumps(said))
+
+
+def simpler():
+    return KERNEL.read_bytes().replace(b" restrict ", b" ")
+
+
+def walk():
+    """Take out the unrolling, then the promise about pointers; then there is nothing left."""
+    source = KERNEL.read_bytes()
+    pragma = re.search(rb"^[ \t]*#pragma GCC unroll (\d+)\r?\n", source, re.MULTILINE)
+    if pragma:
+        answer(
+            source.replace(pragma.group(), b"", 1),
+            action="unroll",
+            locus=f"{KERNEL.name}::scale/for[i]",
+            title="Remove the unrolling",
+            settings={"factor": pragma.group(1).decode()},
+        )
+    elif b" restrict " in source:
+        answer(simpler())
+
+
+def good():
+    print("reading the kernel", flush=True)
+    print("\x1b[31mwriting\x1b]0;title\x07", flush=True)
+    answer(simpler())
+
+
+def claude():
+    """Writes what `claude -p --output-format stream-json` documents."""
+    usage = {
+        "input_tokens": 12,
+        "cache_creation_input_tokens": 300,
+        "cache_read_input_tokens": 4000,
+        "output_tokens": 50,
+    }
+    for line in (
+        {"type": "system", "subtype": "init", "model": "a-model"},
+        {"type": "assistant", "message": {"content": [{"type": "text", "text": "I take restrict out."}]}},
+        {
+            "type": "assistant",
+            "message": {
+                "content": [{"type": "tool_use", "name": "Write", "input": {"file_path": "answer/kernel.c"}}]
+            },
+        },
+        {"type": "result", "subtype": "success", "is_error": False, "total_cost_usd": 0.0123, "usage": usage},
+    ):
+        print(json.dumps(line), flush=True)
+    answer(simpler())
+
+
+def refuses():
+    print(
+        json.dumps(
+            {"type": "result", "subtype": "error_max_turns", "is_error": True, "result": "too many turns"}
+        )
+    )
+
+
+def hangs():
+    print(f"thinking, pid {os.getpid()}", flush=True)
+    time.sleep(3600)
+
+
+def stubborn():
+    """Does not end when it is asked to."""
+    import signal
+
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    (HERE / "ready").write_text("")
+    print(f"pid {os.getpid()}", flush=True)
+    time.sleep(3600)
+
+
+def forks():
+    """Leaves a grandchild in its group and one that has left it, and hangs."""
+    stay = subprocess.Popen(["sleep", "3600"])
+    away = subprocess.Popen(["sleep", "3600"], start_new_session=True)
+    print(f"pids {stay.pid} {away.pid}", flush=True)
+    time.sleep(3600)
+
+
+def leaves():
+    """Answers, and leaves a process behind."""
+    away = subprocess.Popen(["sleep", "3600"], start_new_session=True)
+    print(f"pids {away.pid}", flush=True)
+    answer(simpler())
+
+
+def floods():
+    line = b"x" * 999 + b"\n"
+    for _ in range(20_000):
+        sys.stdout.buffer.write(line)
+    sys.stdout.buffer.write(b"y" * (6 << 20))
+    answer(simpler())
+
+
+def meddles():
+    (HERE / "workload.py").write_text("REFERENCE = None\n")
+    (HERE / "TASK.md").unlink()
+    (HERE / "notes.txt").write_text("mine")
+    (ANSWER / "log.txt").write_text("mine")
+    answer(simpler())
+
+
+def in_place():
+    KERNEL.write_bytes(simpler())
+
+
+def nothing():
+    print("I could not find anything to simplify.")
+
+
+def two():
+    answer(simpler())
+    (ANSWER / f"other{KERNEL.suffix}").write_bytes(simpler())
+
+
+def unchanged():
+    answer(KERNEL.read_bytes())
+
+
+def broken():
+    answer(simpler().replace(b"{", b"", 1))
+
+
+def unnamed():
+    (ANSWER / KERNEL.name).write_bytes(simpler())
+
+
+def garbled():
+    answer(simpler())
+    (ANSWER / "answer.json").write_text('{"action": "restrict"')
+
+
+def linked():
+    answer(simpler())
+    (ANSWER / KERNEL.name).unlink()
+    (ANSWER / KERNEL.name).symlink_to("/etc/hostname")
+
+
+def piped():
+    answer(simpler())
+    (ANSWER / KERNEL.name).unlink()
+    os.mkfifo(ANSWER / KERNEL.name)
+
+
+def fails():
+    print("no credit left", file=sys.stderr)
+    sys.exit(3)
+
+
+if __name__ == "__main__":
+    assert sys.argv[2:], "the prompt is the last word"
+    assert "answer/" in (HERE / "TASK.md").read_text()
+    globals()[sys.argv[1]]()
