@@ -2,6 +2,7 @@
 
 from klineage.ledger.book import BY, MARKS, Book, By, Total, marks, total
 from klineage.ledger.ledger import Ledger
+from klineage.ledger.meter import Estimate, Meter, Reading, estimate
 from klineage.ledger.model import Call, Limit, OverBudget, Usage, new_call_id, parse_dollars
 from klineage.ledger.prices import Price, Prices, load_prices, own_file
 from klineage.ledger.record import Entry, Torn
@@ -13,14 +14,18 @@ __all__ = [
     "By",
     "Call",
     "Entry",
+    "Estimate",
     "Ledger",
     "Limit",
+    "Meter",
     "OverBudget",
     "Price",
     "Prices",
+    "Reading",
     "Torn",
     "Total",
     "Usage",
+    "estimate",
     "load_prices",
     "marks",
     "new_call_id",

@@ -19,6 +19,8 @@ from klineage.walk import asking
 from klineage.walk.session import Walk
 
 Clock = Callable[[], float]
+_Passed = tuple[Candidate, Report]
+Decide = Callable[[Candidate, Report], str | None]
 
 
 @dataclass(frozen=True)
@@ -68,6 +70,7 @@ def walk_automatically(
     proposer: Proposer | None = None,
     hint: str = "",
     best_of: int = 1,
+    decide: Decide | None = None,
     listener: Listener = Listener(),
     cancel: threading.Event | None = None,
     clock: Clock = time.monotonic,
@@ -77,13 +80,15 @@ def walk_automatically(
     For each step up to ``best_of`` answers are asked for and gated, and of those that pass the one that changes
     the fewest lines is taken. When none passes the proposer is asked again, and told the reasons.
 
+    decide: a person's word on a candidate that passed: None takes it, text is the reason why it is rejected.
+
     Every decision is on disk before the next gate starts, so a killed walk resumes at the step it
     had reached. Raises KlineageError when the expert itself does not pass its gate, since a lineage
     of a wrong kernel teaches nothing, and when the proposer cannot go on at all.
     """
     if best_of < 1:
         raise KlineageError("a step needs at least one candidate to choose from")
-    run = _Run(walk, limits, proposer or RulesProposer(), hint, best_of, listener, cancel, clock)
+    run = _Run(walk, limits, proposer or RulesProposer(), hint, best_of, decide, listener, cancel, clock)
     _check_expert(walk, listener, cancel)
     while not run.stopped:
         run.step()
@@ -99,6 +104,7 @@ class _Run:
     proposer: Proposer
     hint: str
     best_of: int
+    decide: Decide | None
     listener: Listener
     cancel: threading.Event | None
     clock: Clock
@@ -113,10 +119,14 @@ class _Run:
         self._began = self.clock()
 
     @property
+    def _cancelled(self) -> bool:
+        return self.cancel is not None and self.cancel.is_set()
+
+    @property
     def stopped(self) -> str:
         """Why the walk ends here; empty while it goes on."""
         limits = self.limits
-        if self.cancel is not None and self.cancel.is_set():
+        if self._cancelled:
             return "cancelled"
         if limits.steps is not None and len(self.accepted) >= limits.steps:
             return "step limit"
@@ -128,21 +138,31 @@ class _Run:
 
     def step(self) -> None:
         """One state: ask, gate, and decide on what came."""
-        passing = self._passing()
-        if not passing or (self.cancel is not None and self.cancel.is_set()):
-            return
         head = self.walk.state().kernel.source
-        best, *others = sorted(passing, key=lambda item: _changed_lines(head, item[0].source))
+        passing = sorted(self._passing(), key=lambda item: _changed_lines(head, item[0].source))
+        while passing and not self._cancelled:
+            best, *others = passing
+            why = self.decide(*best) if self.decide is not None else None
+            if self._cancelled:
+                return
+            if why is None:
+                self._take(best, others)
+                return
+            self._record(self.walk.reject(*best, why=why))
+            self._failed(f"A person rejected your proposal {best[0].title!r}", why)
+            passing = others
+
+    def _take(self, best: _Passed, others: Sequence[_Passed]) -> None:
         for candidate, report in others:
-            why = f"passed, as did {best[0].title!r}, which was taken: it changes fewer lines"
+            why = f"passed, as did {best[0].title!r}, which was taken: it changes no more lines"
             self._record(self.walk.reject(candidate, report, why=why))
         self._record(self.walk.accept(*best))
         self.in_a_row = 0
         self.reasons.clear()
 
-    def _passing(self) -> Sequence[tuple[Candidate, Report]]:
+    def _passing(self) -> list[_Passed]:
         """The candidates that passed, of up to ``best_of`` answers; what failed is recorded by then."""
-        passing: list[tuple[Candidate, Report]] = []
+        passing: list[_Passed] = []
         answered = 0
         hint = "\n".join([self.hint, *self.reasons]).strip()
         self.reasons.clear()
@@ -162,7 +182,7 @@ class _Run:
             self.over = "simplest form"
         return passing
 
-    def _try(self, attempt: Attempt, passing: list[tuple[Candidate, Report]]) -> None:
+    def _try(self, attempt: Attempt, passing: list[_Passed]) -> None:
         if self.listener.on_attempt is not None:
             self.listener.on_attempt(attempt)
         candidate = attempt.candidate
@@ -170,7 +190,7 @@ class _Run:
             self._failed("Your last answer could not be used", attempt.problem)
             return
         report = self.walk.gate(candidate, _gate_listener(candidate, self.listener), self.cancel)
-        if self.cancel is not None and self.cancel.is_set():
+        if self._cancelled:
             return
         if report.verdict is Verdict.ERROR or candidate.proposer.startswith("rules:"):
             _stop_if_gate_is_broken(report)
