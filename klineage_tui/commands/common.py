@@ -114,6 +114,14 @@ def step_row(step: Step) -> dict[str, Any]:
     return row
 
 
+def say_step(step: Step) -> None:
+    """One line for a step that was just taken or turned down."""
+    from klineage_tui.presentation.details import outcome
+
+    mark = "x" if step.decision == "rejected" else "o"
+    say(f"{mark} {step.number:>2}  {step.subject:<44}  {outcome(step)}".rstrip())
+
+
 def find_step(walk: Walk, name: str) -> Step:
     """A step by number (0 is the expert), `K`-number of the sealed lineage, `x`-number of a rejected
     attempt, or a prefix of its commit. Raises KlineageError listing what there is."""

@@ -1,11 +1,10 @@
-"""propose, walk, accept, reject, undo, redo, seal: decisions on a lineage."""
+"""propose, walk, seal: what is offered on a lineage, and walking it."""
 
 from __future__ import annotations
 
 import argparse
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from klineage.errors import KlineageError
@@ -20,15 +19,14 @@ from klineage_tui.commands.common import (
     plural,
     print_json,
     say,
+    say_step,
     step_row,
 )
 
 if TYPE_CHECKING:
     from klineage.gate import GateEvent
     from klineage.kernel import Kernel
-    from klineage.lineage import Step
     from klineage.proposer.candidate import Candidate
-    from klineage.walk import Walk
 
 
 def propose_command(parser: argparse.ArgumentParser) -> Run:
@@ -133,7 +131,7 @@ def _walk(arguments: argparse.Namespace) -> int:
         outcome = walk_automatically(
             walk,
             WalkLimits(steps=arguments.max_steps),
-            listener=Listener(on_step=None if arguments.json else _say_step, on_gate=_progress()),
+            listener=Listener(on_step=None if arguments.json else say_step, on_gate=_progress()),
         )
         if arguments.json:
             steps = [step_row(step) for step in (*outcome.accepted, *outcome.rejected)]
@@ -143,13 +141,6 @@ def _walk(arguments: argparse.Namespace) -> int:
                 f"{walk.id}: {len(outcome.accepted)} accepted, {len(outcome.rejected)} rejected; stopped at: {outcome.stopped}"
             )
     return 0
-
-
-def _say_step(step: Step) -> None:
-    from klineage_tui.presentation.details import outcome
-
-    mark = "x" if step.decision == "rejected" else "o"
-    say(f"{mark} {step.number:>2}  {step.subject:<44}  {outcome(step)}".rstrip())
 
 
 def _progress() -> Callable[[Candidate | None, GateEvent], None] | None:
@@ -165,96 +156,6 @@ def _progress() -> Callable[[Candidate | None, GateEvent], None] | None:
         sys.stderr.flush()
 
     return show
-
-
-def accept_command(parser: argparse.ArgumentParser) -> Run:
-    add_lineage(parser)
-    add_trust(parser)
-    parser.add_argument(
-        "number", nargs="?", type=int, default=1, metavar="N", help="which proposal (default: the first)"
-    )
-    parser.add_argument(
-        "--file", type=Path, metavar="FILE", help="accept this file of yours instead of a proposal"
-    )
-    parser.add_argument(
-        "--title", default="", metavar="TEXT", help="with --file: what it does, in a few words"
-    )
-    parser.add_argument("--why", default="", help="a word for the record")
-    add_host(parser)
-    add_json(parser)
-    return _accept
-
-
-def _accept(arguments: argparse.Namespace) -> int:
-    with opened_walk(arguments) as walk:
-        candidate = _chosen(walk, arguments)
-        report = walk.gate(candidate)
-        step = walk.accept(candidate, report, why=arguments.why)
-        print_json(step_row(step)) if arguments.json else _say_step(step)
-    return 0
-
-
-def reject_command(parser: argparse.ArgumentParser) -> Run:
-    add_lineage(parser)
-    parser.add_argument(
-        "number", nargs="?", type=int, default=1, metavar="N", help="which proposal (default: the first)"
-    )
-    parser.add_argument(
-        "--file", type=Path, metavar="FILE", help="reject this file of yours instead of a proposal"
-    )
-    parser.add_argument(
-        "--title", default="", metavar="TEXT", help="with --file: what it does, in a few words"
-    )
-    parser.add_argument("--why", required=True, help="the reason, kept as evidence")
-    add_json(parser)
-    return _reject
-
-
-def _reject(arguments: argparse.Namespace) -> int:
-    with opened_walk(arguments) as walk:
-        step = walk.reject(_chosen(walk, arguments), None, why=arguments.why)
-        print_json(step_row(step)) if arguments.json else _say_step(step)
-    return 0
-
-
-def _chosen(walk: Walk, arguments: argparse.Namespace) -> Candidate:
-    if arguments.file is not None:
-        from klineage.walk.reading import read_bytes
-
-        return walk.edited(read_bytes(arguments.file), title=arguments.title)
-    if arguments.title:
-        raise KlineageError(
-            "--title names a file of yours; give --file too, or leave it out: a proposal has a title"
-        )
-    candidates = walk.candidates()
-    number: int = arguments.number
-    if not 1 <= number <= len(candidates):
-        raise KlineageError(
-            f"{walk.id} has {plural(len(candidates), 'proposal')}, not a number {number}; klineage propose {walk.id} lists them"
-        )
-    return candidates[number - 1]
-
-
-def undo_command(parser: argparse.ArgumentParser) -> Run:
-    add_lineage(parser)
-    add_json(parser)
-    return lambda arguments: _move(arguments, "undo")
-
-
-def redo_command(parser: argparse.ArgumentParser) -> Run:
-    add_lineage(parser)
-    add_json(parser)
-    return lambda arguments: _move(arguments, "redo")
-
-
-def _move(arguments: argparse.Namespace, direction: str) -> int:
-    with opened_walk(arguments) as walk:
-        what = walk.undo() if direction == "undo" else walk.redo()
-        if arguments.json:
-            print_json({"id": walk.id, direction: what, "head": step_row(walk.state().head)})
-        else:
-            say(f"{walk.id}: {direction} {what}")
-    return 0
 
 
 def seal_command(parser: argparse.ArgumentParser) -> Run:
@@ -280,9 +181,5 @@ def _seal(arguments: argparse.Namespace) -> int:
 COMMANDS = {
     "propose": propose_command,
     "walk": walk_command,
-    "accept": accept_command,
-    "reject": reject_command,
-    "undo": undo_command,
-    "redo": redo_command,
     "seal": seal_command,
 }
