@@ -10,6 +10,7 @@ from decimal import Decimal, InvalidOperation
 from klineage.errors import KlineageError
 
 ZERO = Decimal(0)
+_UNHEARD_OF = 10**9  # dollars
 
 
 class OverBudget(KlineageError):
@@ -87,11 +88,11 @@ class Limit:
 
 
 def parse_dollars(text: str, what: str = "an amount of dollars") -> Decimal:
-    """A person's amount ("10", "$2.50"). Raises KlineageError unless it is a finite number of at least 0."""
+    """A person's amount ("10", "$2.50"). Raises KlineageError unless it is a number from 0 to a thousand million."""
     try:
         amount = Decimal(text.strip().removeprefix("$"))
     except InvalidOperation:
         amount = Decimal("nan")
-    if not amount.is_finite() or amount < 0:
+    if not amount.is_finite() or not 0 <= amount < _UNHEARD_OF:
         raise KlineageError(f"{what} cannot be {text!r}; write it like 10 or 2.50")
     return amount
