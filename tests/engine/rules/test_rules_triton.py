@@ -257,7 +257,8 @@ TUNED = (
 
 
 def test_computed_configurations_need_a_pinned_one() -> None:
-    assert seen(kernel(TUNED)) == set()
+    assert seen(kernel(TUNED)) == {"autotune"}
+    assert propose(kernel(TUNED)) == []
     pinned = kernel(TUNED, (("BLOCK", 2048), ("num_warps", 8)))
     assert seen(pinned) == {"autotune", "tiling", "warps"}
     simpler = named(pinned, "autotune")

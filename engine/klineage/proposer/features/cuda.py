@@ -10,7 +10,7 @@ from tree_sitter import Node
 from klineage.kernel import Kernel
 from klineage.proposer.features.finding import Cue
 from klineage.proposer.features.words import Reading, assembly_cues, compiled, word_cues
-from klineage.surface.tree import walk
+from klineage.surface.tree import ancestors, walk
 
 _EXP2 = "base two may be the algorithm's own"
 _WORDS = compiled(
@@ -99,14 +99,10 @@ def _unrolled(reading: Reading) -> Iterator[Cue]:
 def _vectors(reading: Reading) -> Iterator[Cue]:
     """Pointers cast to a type that is wider than an element: ``float4``, or an aligned struct with an array in it."""
     unit = reading.unit
-    packs = {unit.text(name) for node in reading.nodes if (name := _aligned_pack(reading, node)) is not None}
-    sized = {
-        name
-        for name in packs
-        if re.search(
-            rf"template\s*<[^<>]*>\s*struct\s[^{{;]*\b{name}\b", unit.source.decode("utf-8", "replace")
-        )
-    }
+    packs: dict[str, bool] = {}  # name -> whether a template parameter may size it
+    for node in reading.nodes:
+        if (name := _aligned_pack(reading, node)) is not None:
+            packs[unit.text(name)] = any(n.type == "template_declaration" for n in ancestors(node))
     for node in reading.nodes:
         if node.type not in ("template_argument_list", "cast_expression") or not reading.live(node):
             continue
@@ -126,7 +122,7 @@ def _vectors(reading: Reading) -> Iterator[Cue]:
         ]
         wide = next((w for w in words if _WIDE.fullmatch(w) or w in packs), None)
         if wide is not None:
-            doubt = "its width is a parameter, which may be one" if wide in sized else ""
+            doubt = "its width is a parameter, which may be one" if packs.get(wide) else ""
             cue = reading.cue("vectorize", node.start_byte, f"a pointer to {wide}", doubt)
             yield reading.guarded(cue, reading.condition(node))
     for word in reading.words:
