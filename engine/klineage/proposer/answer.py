@@ -15,7 +15,9 @@ from klineage.kernel import Feature, Kernel
 from klineage.proposer import rules, vocabulary
 from klineage.proposer.base import Task
 from klineage.proposer.candidate import Candidate
-from klineage.surface.tree import Unit, function_locus, parse_kernel, walk
+from klineage.proposer.rules.rule import Config
+from klineage.surface.dispatch import autotune_configs
+from klineage.surface.tree import Function, Unit, function_locus, parse_kernel, walk
 
 LARGEST = 1 << 20  # bytes of a kernel; more is no kernel that a person wrote
 _TITLE = 60
@@ -81,8 +83,9 @@ def candidate_of(task: Task, answer: Answer, source: bytes, proposer: str) -> Ca
     function than the one that its locus names.
     """
     before = task.kernel
-    after = replace(before, source=source)
     _refuse_unreadable(source)
+    config = _pinned(before, source)
+    after = replace(before, source=source, config=before.config if config is None else config)
     if source == before.source:
         raise Unusable("it answered with the kernel that it was given, unchanged")
     if any(tried.kernel == after.hash for tried in task.tried):
@@ -101,6 +104,7 @@ def candidate_of(task: Task, answer: Answer, source: bytes, proposer: str) -> Ca
         source=source,
         removes=() if task.goal is not None else _claimed(answer, before, after),
         settings=dict(answer.settings),
+        config=config,
         proposer=proposer,
     )
     if (lines := new.broken_lines()) and len(lines) > len(unit.broken_lines()):
@@ -110,6 +114,17 @@ def candidate_of(task: Task, answer: Answer, source: bytes, proposer: str) -> Ca
     if strange := _changed_elsewhere(unit, new, answer.locus):
         raise Unusable(f"it says that it changes {answer.locus}, but it changes {strange} too", candidate)
     return candidate
+
+
+def _pinned(before: Kernel, source: bytes) -> Config | None:
+    """The pinned configuration of the new kernel where it has to be another one; None where it stays.
+
+    It stays while the new kernel offers it; one without autotuning has none.
+    """
+    offered = autotune_configs(replace(before, source=source))
+    if before.config in offered or (not before.config and not offered):
+        return None
+    return offered[0] if offered else ()
 
 
 def _claimed(answer: Answer, before: Kernel, after: Kernel) -> tuple[Feature, ...]:
@@ -140,29 +155,33 @@ def _refuse_unreadable(source: bytes) -> None:
 
 
 def _changed_elsewhere(before: Unit, after: Unit, locus: str) -> str:
-    """Another function that was changed without calling the one at ``locus``; empty when there is none.
+    """A function that was changed though it has nothing to do with the one at ``locus``; empty for none.
 
-    Who calls a function may have to change with it, in Triton the host; what is called is a place of its own.
+    Who calls a function may have to change with it, in Triton the host; and what it calls is a part of it, so the
+    entry of a C kernel stands for all of it.
     """
-    target = before.function_at(locus)
-    now = {function.locus: after.text(function.node) for function in after.functions}
     may = {function_locus(locus)}
-    growing = target is not None
-    names = {target.name} if target is not None else set()
-    while growing:
-        callers = {
-            f.locus: f.name
-            for f in before.functions
-            if f.locus not in may and _mentions(before, f.node, names)
-        }
-        may |= set(callers)
-        names |= set(callers.values())
-        growing = bool(callers)
+    for follow in (_callers, _called):
+        reached = {function_locus(locus)}
+        while more := {f.locus for unit in (before, after) for f in follow(unit, reached)} - reached:
+            reached |= more
+        may |= reached
+    now = {function.locus: after.text(function.node) for function in after.functions}
     for function in before.functions:
         text = now.get(function.locus)
         if function.locus not in may and text is not None and text != before.text(function.node):
             return function.locus
     return ""
+
+
+def _callers(unit: Unit, loci: set[str]) -> list[Function]:
+    names = {f.name for f in unit.functions if f.locus in loci}
+    return [f for f in unit.functions if _mentions(unit, f.node, names)]
+
+
+def _called(unit: Unit, loci: set[str]) -> list[Function]:
+    callers = [f for f in unit.functions if f.locus in loci]
+    return [f for f in unit.functions if any(_mentions(unit, caller.body, {f.name}) for caller in callers)]
 
 
 def _mentions(unit: Unit, node: Node, names: set[str]) -> bool:

@@ -96,12 +96,24 @@ def test_a_malformed_answer_is_one_sentence(record: object, says: str) -> None:
         (SIMPLER.replace(b"return m;", b"return m"), "does not parse: line 1"),
         (SIMPLER + b"\0", "binary"),
         (SIMPLER + b"/" * LARGEST, "more than"),
-        (SIMPLER.replace(b"float s = 0", b"float s = 1"), "changes kernel.c::total too"),
     ],
 )
 def test_a_kernel_that_cannot_be_meant_is_one_sentence(source: bytes, says: str) -> None:
     with pytest.raises(Unusable, match=says):
         candidate_of(task(), answer_from(FIELDS), source, "x")
+
+
+def test_a_change_at_another_place_is_refused() -> None:
+    source = SOURCE.replace(b"float s = 0", b"float s = 1").replace(b"float m = x[0]", b"float m = *x")
+    with pytest.raises(
+        Unusable, match=r"says that it changes kernel\.c::largest, but it changes kernel\.c::total"
+    ):
+        candidate_of(task(), answer_from({**FIELDS, "locus": "kernel.c::largest"}), source, "x")
+
+
+def test_what_a_function_calls_is_a_part_of_it() -> None:
+    source = SOURCE.replace(b"float s = 0", b"float s = 0.0f")
+    assert candidate_of(task(), answer_from(FIELDS), source, "x").source == source
 
 
 def test_a_place_that_is_not_there_is_refused() -> None:
