@@ -36,11 +36,17 @@ class Batch:
         self._moves.append((ref, old, new))
 
     def report(self, commit: str, *reports: str | None) -> None:
-        """Add gate reports to the notes of ``commit``. Raises ValueError when one is not JSON."""
+        """Add gate reports to the notes of ``commit``, those that it has already left out.
+
+        A step that is undone and taken again within a second is the same commit, with its reports.
+        Raises ValueError when one is not JSON.
+        """
         texts = [json.dumps(json.loads(report), ensure_ascii=False) for report in reports if report]
+        path, old = store.note_path(self._git, commit)
+        known = old.decode("utf-8", "replace").split("\n")
+        texts = [text for text in dict.fromkeys(texts) if text not in known]
         if not texts:
             return
-        path, old = store.note_path(self._git, commit)
         content = old + b"\n" * bool(old and not old.endswith(b"\n")) + "\n".join([*texts, ""]).encode()
         self._notes = self.importer.commit(
             f"Add a gate report to {commit[:12]}\n",

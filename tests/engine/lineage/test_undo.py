@@ -157,3 +157,16 @@ def test_a_reopened_name_starts_afresh(walk: Workspace, meta: Meta, plain: Plain
     walk.new(meta, {"kernel.c": b"again", "workload.py": b""})
     assert walk.undoable("gemm") == ""
     assert [step.number for step in walk.history("gemm")] == [0]
+
+
+def test_a_step_taken_again_at_once_keeps_one_copy_of_its_report(walk: Workspace, record: Record) -> None:
+    seen_before: set[str] = set()
+    for _ in range(50):
+        step = walk.accept("gemm", record(1), {"kernel.c": b"1"}, '{"n": 1}')
+        if step.commit in seen_before:  # within the same second, so it is the same commit
+            break
+        seen_before.add(step.commit)
+        walk.undo("gemm")
+    else:
+        pytest.fail("no two steps were written within one second")
+    assert walk.reports(step.commit) == ['{"n": 1}']
