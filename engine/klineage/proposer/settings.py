@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Literal, cast, get_args
+from typing import Literal, get_args
 from urllib.parse import urlsplit
 
 from klineage.errors import KlineageError
@@ -89,7 +89,7 @@ def _effort(table: Mapping[str, object]) -> Effort:
     if value not in EFFORTS:
         known = ", ".join(repr(effort) for effort in EFFORTS)
         raise KlineageError(f"'effort' in [proposer] is {value!r}; it can be {known}")
-    return cast(Effort, value)
+    return value
 
 
 def _number(
