@@ -24,7 +24,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "list": ("read", "list the lineages of the workspace"),
     "propose": ("walking", "list the simplifications that rules offer for the current state"),
     "gate": ("gating", "judge a kernel: static, compile, correctness, profile"),
-    "walk": ("walking", "walk backward by itself, accepting what passes the gate"),
+    "walk": ("automatic", "walk backward by any proposer, accepting what passes the gate"),
     "accept": ("deciding", "gate a proposal (or a file of yours) and make it the next step"),
     "reject": ("deciding", "keep a proposal as a rejected attempt, with the reason"),
     "undo": ("deciding", "take the last decision back"),

@@ -1,13 +1,9 @@
-"""propose, walk, seal: what is offered on a lineage, and walking it."""
+"""propose, seal: what is offered on a lineage, and its end."""
 
 from __future__ import annotations
 
 import argparse
-import sys
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
-
-from klineage.errors import KlineageError
 
 from klineage_tui.commands.common import (
     Run,
@@ -19,14 +15,11 @@ from klineage_tui.commands.common import (
     plural,
     print_json,
     say,
-    say_step,
     step_row,
 )
 
 if TYPE_CHECKING:
-    from klineage.gate import GateEvent
     from klineage.kernel import Kernel
-    from klineage.proposer.candidate import Candidate
 
 
 def propose_command(parser: argparse.ArgumentParser) -> Run:
@@ -112,52 +105,6 @@ def _not_offered(kernel: Kernel) -> list[dict[str, Any]]:
     ]
 
 
-def walk_command(parser: argparse.ArgumentParser) -> Run:
-    add_lineage(parser)
-    add_trust(parser)
-    parser.add_argument("--proposer", choices=["rules"], default="rules", help="who proposes")
-    parser.add_argument("--max-steps", type=int, metavar="N", help="stop after N accepted steps")
-    add_host(parser)
-    add_json(parser)
-    return _walk
-
-
-def _walk(arguments: argparse.Namespace) -> int:
-    from klineage.walk import Listener, WalkLimits, walk_automatically
-
-    if arguments.max_steps is not None and arguments.max_steps < 1:
-        raise KlineageError("--max-steps needs a whole number of at least 1")
-    with opened_walk(arguments) as walk:
-        outcome = walk_automatically(
-            walk,
-            WalkLimits(steps=arguments.max_steps),
-            listener=Listener(on_step=None if arguments.json else say_step, on_gate=_progress()),
-        )
-        if arguments.json:
-            steps = [step_row(step) for step in (*outcome.accepted, *outcome.rejected)]
-            print_json({"id": walk.id, "stopped": outcome.stopped, "steps": steps})
-        else:
-            say(
-                f"{walk.id}: {len(outcome.accepted)} accepted, {len(outcome.rejected)} rejected; stopped at: {outcome.stopped}"
-            )
-    return 0
-
-
-def _progress() -> Callable[[Candidate | None, GateEvent], None] | None:
-    """One line on a terminal's stderr that says what the gate does now; nothing elsewhere."""
-    if not sys.stderr.isatty():
-        return None
-
-    def show(candidate: Candidate | None, event: GateEvent) -> None:
-        what = candidate.title if candidate else "the kernel itself"
-        sys.stderr.write(f"\r\x1b[K{what[:40]}: {event.stage} {event.state} {event.detail[:40]}")
-        if event.stage == "profile" and event.state == "done":
-            sys.stderr.write("\r\x1b[K")
-        sys.stderr.flush()
-
-    return show
-
-
 def seal_command(parser: argparse.ArgumentParser) -> Run:
     add_lineage(parser)
     add_trust(parser)
@@ -180,6 +127,5 @@ def _seal(arguments: argparse.Namespace) -> int:
 
 COMMANDS = {
     "propose": propose_command,
-    "walk": walk_command,
     "seal": seal_command,
 }

@@ -1,0 +1,230 @@
+"""walk: walking backward by itself, or with a person's word on each step, by any proposer."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from klineage.errors import KlineageError
+
+from klineage_tui.commands.common import (
+    Run,
+    add_host,
+    add_json,
+    add_lineage,
+    add_trust,
+    opened_walk,
+    print_json,
+    say,
+    say_step,
+    step_row,
+)
+
+if TYPE_CHECKING:
+    from threading import Event
+
+    from klineage.gate import GateEvent, Report
+    from klineage.ledger import Limit, Meter
+    from klineage.proposer.base import Attempt, Proposer
+    from klineage.proposer.candidate import Candidate
+    from klineage.walk import Walk, WalkLimits
+    from klineage.walk.automatic import Decide
+
+NO_BUDGET = "none"
+
+
+def walk_command(parser: argparse.ArgumentParser) -> Run:
+    add_lineage(parser)
+    add_trust(parser)
+    add_proposer(parser)
+    parser.add_argument(
+        "--policy", choices=["auto", "ask"], default="auto",
+        help="auto takes what passes the gate; ask asks you first (default: auto)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--best-of", type=int, default=1, metavar="N",
+        help="ask for N candidates a step, and take the one that passes and changes the fewest lines (default: 1)",
+    )  # fmt: skip
+    parser.add_argument("--hint", default="", metavar="TEXT", help="a word to the proposer")
+    parser.add_argument("--max-steps", type=int, metavar="N", help="stop after N accepted steps")
+    parser.add_argument(
+        "--max-rejections", type=int, default=20, metavar="N",
+        help="stop after N attempts in a row that failed (default: 20)",
+    )  # fmt: skip
+    parser.add_argument("--max-minutes", type=float, metavar="M", help="begin nothing new after M minutes")
+    add_host(parser)
+    add_json(parser)
+    return _walk
+
+
+def add_proposer(parser: argparse.ArgumentParser) -> None:
+    """Who proposes, and what it may spend."""
+    parser.add_argument(
+        "--proposer", default="rules", metavar="NAME",
+        help="who proposes: rules, model[:ID], command:NAME, replay:FILE (default: rules)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--budget", metavar="DOLLARS",
+        help=f"what the calls for this lineage may cost, all runs together; a model needs one, or '{NO_BUDGET}'",
+    )  # fmt: skip
+
+
+def limit_of(arguments: argparse.Namespace) -> Limit | None:
+    """The dollar limit of a command; None for no limit. Raises KlineageError where a paid proposer has none."""
+    from klineage.ledger import Limit, parse_dollars
+
+    if arguments.budget is None:
+        if arguments.proposer.partition(":")[0] == "model":
+            raise KlineageError(
+                f"{arguments.proposer} costs money: say --budget DOLLARS for what this lineage may cost in all, "
+                f"or --budget {NO_BUDGET}"
+            )
+        return None
+    if arguments.budget == NO_BUDGET:
+        return None
+    return Limit(parse_dollars(arguments.budget, "--budget"), arguments.id)
+
+
+def proposer_of(walk: Walk, arguments: argparse.Namespace, limit: Limit | None) -> Proposer:
+    """The proposer that a command names."""
+    from klineage.proposer.registry import Context, proposer_named
+
+    from klineage_tui.config import load_config
+
+    context = Context(
+        walk.workspace.git.place, walk.id, load_config().proposer, limits=(limit,) if limit else ()
+    )
+    return proposer_named(arguments.proposer, context)
+
+
+def _limits(arguments: argparse.Namespace) -> WalkLimits:
+    from klineage.walk import WalkLimits
+
+    for name in ("max_steps", "max_rejections", "best_of"):
+        value = getattr(arguments, name)
+        if value is not None and value < 1:
+            raise KlineageError(f"--{name.replace('_', '-')} needs a whole number of at least 1")
+    minutes = arguments.max_minutes
+    if minutes is not None and not 0 < minutes < 1e6:
+        raise KlineageError("--max-minutes needs a number of minutes above 0")
+    seconds = None if minutes is None else 60 * minutes
+    return WalkLimits(arguments.max_steps, arguments.max_rejections, seconds)
+
+
+def _walk(arguments: argparse.Namespace) -> int:
+    import threading
+
+    from klineage.ledger import Ledger, Meter
+    from klineage.walk import Listener, walk_automatically
+
+    if arguments.policy == "ask" and arguments.json:
+        raise KlineageError("--policy ask asks in text; leave --json out")
+    limits, limit = _limits(arguments), limit_of(arguments)
+    cancel = threading.Event()
+    with opened_walk(arguments) as walk:
+        proposer = proposer_of(walk, arguments, limit)
+        meter = Meter(Ledger.of(walk.workspace.git.place), walk.id, limit)
+        quiet = arguments.json
+        outcome = walk_automatically(
+            walk,
+            limits,
+            proposer=proposer,
+            hint=arguments.hint,
+            best_of=arguments.best_of,
+            decide=_asking(walk, cancel) if arguments.policy == "ask" else None,
+            listener=Listener(
+                on_step=None if quiet else say_step,
+                on_attempt=None if quiet else _told(meter),
+                on_gate=_progress(),
+            ),
+            cancel=cancel,
+        )
+        total = meter.read().total
+        if quiet:
+            steps = [step_row(step) for step in (*outcome.accepted, *outcome.rejected)]
+            spending = {"dollars": total.dollars, "at_most": total.at_most, "unpriced": total.unpriced}
+            print_json(
+                {
+                    "id": walk.id,
+                    "stopped": outcome.stopped,
+                    "note": outcome.note,
+                    "spending": spending,
+                    "steps": steps,
+                }
+            )
+            return 0
+        counts = f"{len(outcome.accepted)} accepted, {len(outcome.rejected)} rejected"
+        say(f"{walk.id}: {counts}; stopped at: {outcome.stopped}")
+        if outcome.note:
+            say(outcome.note)
+        if total.calls:
+            from klineage_tui.presentation.spending import spend_line
+
+            say(f"{walk.id} has cost {spend_line(meter.read())}")
+    return 0
+
+
+def _told(meter: Meter) -> Callable[[Attempt], None]:
+    """Says what is wrong with an answer, and when a mark of the limit is passed."""
+
+    def tell(attempt: Attempt) -> None:
+        from klineage_tui.presentation.spending import spend_line
+
+        if attempt.problem:
+            say(f"?     {attempt.problem}")
+        for note in attempt.notes:
+            say(f"      {note}")
+        reading = meter.read()
+        if reading.passed:
+            say(f"      {reading.passed[-1]} % of the budget is passed: {spend_line(reading)}")
+
+    return tell
+
+
+def _progress() -> Callable[[Candidate | None, GateEvent], None] | None:
+    """One line on a terminal's stderr that says what the gate does now; nothing elsewhere."""
+    if not sys.stderr.isatty():
+        return None
+
+    def show(candidate: Candidate | None, event: GateEvent) -> None:
+        what = candidate.title if candidate else "the kernel itself"
+        sys.stderr.write(f"\r\x1b[K{what[:40]}: {event.stage} {event.state} {event.detail[:40]}")
+        if event.stage == "profile" and event.state == "done":
+            sys.stderr.write("\r\x1b[K")
+        sys.stderr.flush()
+
+    return show
+
+
+def _asking(walk: Walk, cancel: Event) -> Decide:
+    """A person's word on each candidate that passed its gate, on the terminal; the end of the input is "quit"."""
+
+    def decide(candidate: Candidate, report: Report) -> str | None:
+        from klineage_tui.text.unified import unified_diff
+
+        head = walk.state().kernel
+        say()
+        say(unified_diff(head.source, candidate.source, head.filename))
+        say(f"{candidate.title}: {candidate.rationale}")
+        say(f"by {candidate.proposer}; the gate says {report.verdict.value}{_effect(report)}")
+        while True:
+            say("accept, reject REASON, or quit?")
+            word, _, reason = sys.stdin.readline().strip().partition(" ")
+            if word in ("accept", "a"):
+                return None
+            if word in ("reject", "x") and reason.strip():
+                return reason.strip()
+            if word in ("quit", "q") or not word:
+                cancel.set()
+                return None
+
+    return decide
+
+
+def _effect(report: Report) -> str:
+    return f", {report.effect.value}" if report.effect else ""
+
+
+COMMANDS = {"walk": walk_command}

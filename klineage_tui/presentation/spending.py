@@ -1,0 +1,75 @@
+"""Money and tokens as rows of text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import ROUND_HALF_UP, ROUND_UP, Decimal
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from klineage.ledger import Entry, Reading, Total
+
+_CENT, _FINE = Decimal("0.01"), Decimal("0.0001")
+_COARSE = Decimal(10)
+
+
+def money(dollars: Decimal, *, at_most: bool = False) -> str:
+    """``$0.0123``, ``$12.35``: four decimals below ten dollars, then two. ``at_most`` never rounds down."""
+    step = _FINE if dollars < _COARSE else _CENT
+    return f"${dollars.quantize(step, ROUND_UP if at_most else ROUND_HALF_UP)}"
+
+
+def cost(entry: Entry) -> str:
+    """What one call cost: ``$0.0123``, ``at most $0.4200`` while nobody knows, ``unpriced``, ``nothing sent``."""
+    if entry.state == "released":
+        return "nothing sent"
+    if entry.dollars is not None:
+        return money(entry.dollars)
+    return "unpriced" if entry.at_most is None else f"at most {money(entry.at_most, at_most=True)}"
+
+
+def sum_of(total: Total) -> str:
+    """What some calls cost together, with what is not known of it."""
+    parts = [money(total.dollars)]
+    if total.open:
+        parts.append(f"and at most {money(total.at_most, at_most=True)} for {total.open} not settled")
+    if total.unpriced:
+        parts.append(f"and {total.unpriced} without a price")
+    return " ".join(parts)
+
+
+def spend_line(reading: Reading) -> str:
+    """The spend bar as a sentence: ``$0.42 of $10``, with how much of it may still be spent by open calls."""
+    spent = sum_of(reading.total)
+    if reading.limit is None:
+        return spent
+    return f"{spent}, of {money(reading.limit.dollars)} ({reading.percent} %)"
+
+
+def spend_bar(reading: Reading, width: int) -> str:
+    """How much of the limit is spent, as a bar of ``width`` cells; empty without a limit.
+
+    Full blocks are spent, shaded ones may be spent by calls that are not settled.
+    """
+    limit = reading.limit
+    if limit is None or width < 1:
+        return ""
+    dollars = limit.dollars or _CENT
+    spent = min(width, int(reading.total.dollars * width / dollars))
+    maybe = min(width, -int(-reading.total.committed * width / dollars // 1))
+    return "█" * spent + "▒" * (maybe - spent) + "░" * (width - max(spent, maybe))
+
+
+def table(rows: Sequence[Sequence[str]], right: frozenset[int]) -> list[str]:
+    """Rows of cells as lines with aligned columns; the columns in ``right`` are numbers."""
+    from klineage_tui.text.columns import pad, widest
+
+    columns = [widest(list(column)) for column in zip(*rows, strict=True)]
+    lines = []
+    for row in rows:
+        cells = [
+            text.rjust(width) if index in right else pad(text, width)
+            for index, (text, width) in enumerate(zip(row, columns, strict=True))
+        ]
+        lines.append("  ".join(cells).rstrip())
+    return lines
