@@ -15,6 +15,7 @@ In a test (the fixture ``messages`` of tests/conftest.py starts one and sets the
 
 Each request takes the next of what was said; then ``otherwise`` answers, a function of the request (None: status
 500).
+``RulesModel`` of tests/model_walk.py is such a function: it answers a whole walk, in both directions.
 """
 
 from __future__ import annotations

@@ -80,7 +80,7 @@ def candidate_of(task: Task, answer: Answer, source: bytes, proposer: str) -> Ca
     """The candidate that an answer makes on the kernel of ``task``.
 
     Raises Unusable for a kernel that is unchanged, does not parse, was tried before, or changes another
-    function than the one that its locus names.
+    function than the one that its locus names. (With a goal the place is the goal's, which the kernel may not have yet.)
     """
     before = task.kernel
     _refuse_unreadable(source)
@@ -91,7 +91,7 @@ def candidate_of(task: Task, answer: Answer, source: bytes, proposer: str) -> Ca
     if any(tried.kernel == after.hash for tried in task.tried):
         raise Unusable("it proposed a kernel that was rejected on this state already")
     unit, new = parse_kernel(before), parse_kernel(after)
-    if answer.locus not in unit.loci:
+    if answer.locus not in unit.loci and task.goal is None:
         some = ", ".join(list(unit.loci)[:4])
         raise Unusable(
             f"its answer names a place that the kernel does not have: {answer.locus!r}; it has {some}"
@@ -111,7 +111,7 @@ def candidate_of(task: Task, answer: Answer, source: bytes, proposer: str) -> Ca
         raise Unusable(
             f"its kernel does not parse: line {lines[0]} is no {_LANGUAGE[after.surface]}", candidate
         )
-    if strange := _changed_elsewhere(unit, new, answer.locus):
+    if task.goal is None and (strange := _changed_elsewhere(unit, new, answer.locus)):
         raise Unusable(f"it says that it changes {answer.locus}, but it changes {strange} too", candidate)
     return candidate
 

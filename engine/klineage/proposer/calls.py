@@ -19,7 +19,7 @@ from klineage.errors import KlineageError
 from klineage.ledger import Call, Ledger, Limit, new_call_id
 from klineage.proposer.base import OnProposerEvent
 from klineage.proposer.folder import CallFolder
-from klineage.proposer.question import Reply, Outcome, Question
+from klineage.proposer.question import Outcome, Question, Reply
 
 _LOOK = 0.03  # seconds between two looks at a reply that is being written
 

@@ -15,7 +15,7 @@ from klineage.proposer.model.prompt import prompt_hash
 from klineage.proposer.model.readable import Readable
 from klineage.proposer.model.reply import Nothing, read_reply
 from klineage.proposer.model.request import question_of
-from klineage.proposer.question import Reply, Question
+from klineage.proposer.question import Question, Reply
 from klineage.proposer.settings import Settings
 
 CHILD = "klineage.proposer.model.child"  # the only module that imports the SDK
