@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from klineage.proposer.features.audit import audit, features, lines_of
-from klineage.proposer.features.claims import Difference, claim_problem, difference
+from klineage.proposer.features.claims import Claim, Difference, claim_problem, difference
 from klineage.proposer.features.finding import STATES, Finding, State
 
 __all__ = [
     "STATES",
+    "Claim",
     "Difference",
     "Finding",
     "State",

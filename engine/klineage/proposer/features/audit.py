@@ -11,8 +11,8 @@ from klineage.kernel import Feature, Kernel
 from klineage.lineage import Settlement
 from klineage.proposer.features import c, cuda, triton
 from klineage.proposer.features.artefacts import seen_in_code
-from klineage.proposer.features.finding import Finding, from_cues, settled_by
-from klineage.proposer.features.mechanisms import described, meant, seen
+from klineage.proposer.features.finding import Finding, State, from_cues, settled_by
+from klineage.proposer.features.mechanisms import meant, seen
 from klineage.proposer.rules import RULES
 from klineage.proposer.rules.rule import NotApplicable, Rule, Site
 from klineage.surface.tree import function_locus, parse_kernel
@@ -69,7 +69,14 @@ def _decided(kernel: Kernel, settled: Sequence[Settlement], report: Report | Non
         if said is not None and state in ("present", "absent"):
             finding = settled_by(finding, "present" if state == "present" else "absent", said.who, said.why)
         result.append(finding)
-    return result
+    known = {finding.feature for finding in result}
+    return result + [_by_person(s) for s in settled if not s.cue and s.feature not in known]
+
+
+def _by_person(said: Settlement) -> Finding:
+    """A mechanism that no detector looks for, on a person's word alone."""
+    state: State = "present" if said.state == "present" else "absent"
+    return Finding(said.feature, state, (), said.why, "person", who=said.who)
 
 
 @lru_cache(maxsize=512)
@@ -149,8 +156,3 @@ def _touched(kernel: Kernel, rule: Rule, site: Site) -> tuple[int, ...]:
         last = max(edit.start, edit.end - 1)
         lines |= set(range(unit.line(edit.start), unit.line(last) + 1))
     return tuple(sorted(lines))
-
-
-def explained(kernel: Kernel, name: str) -> str:
-    """What a mechanism is, in a few words."""
-    return described(kernel.surface, name)
