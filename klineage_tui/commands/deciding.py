@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from klineage.errors import KlineageError
 
@@ -27,18 +27,34 @@ if TYPE_CHECKING:
     from klineage.walk import Walk
 
 
-def accept_command(parser: argparse.ArgumentParser) -> Run:
-    add_lineage(parser)
-    add_trust(parser)
+def _add_choice(parser: argparse.ArgumentParser, verb: str) -> None:
+    """Which proposal is meant, or which file in its place, and what the step is called."""
     parser.add_argument(
         "number", nargs="?", type=int, default=1, metavar="N", help="which proposal (default: the first)"
     )
     parser.add_argument(
-        "--file", type=Path, metavar="FILE", help="accept this file of yours instead of a proposal"
+        "--hunks", metavar="LIST", help="only these changes of it, e.g. 1,3-5; propose --diff numbers them"
     )
     parser.add_argument(
-        "--title", default="", metavar="TEXT", help="with --file: what it does, in a few words"
+        "--file", type=Path, metavar="FILE", help=f"{verb} this file of yours instead of a proposal"
     )
+    parser.add_argument("--title", default="", metavar="TEXT", help="what your step does, in a few words")
+    parser.add_argument(
+        "--action", default="", metavar="A", help="what your step removes: a word such as pipeline"
+    )
+    parser.add_argument(
+        "--new-word", action="store_true", help="take --action as it is, though it is almost a known word"
+    )
+    parser.add_argument(
+        "--removes", action="append", metavar="FEATURE",
+        help="a feature that your step removes, a name or 'locus / name' (default: what is seen gone); repeatable",
+    )  # fmt: skip
+
+
+def accept_command(parser: argparse.ArgumentParser) -> Run:
+    add_lineage(parser)
+    add_trust(parser)
+    _add_choice(parser, "accept")
     parser.add_argument("--why", default="", help="a word for the record")
     add_host(parser)
     add_json(parser)
@@ -56,15 +72,7 @@ def _accept(arguments: argparse.Namespace) -> int:
 
 def reject_command(parser: argparse.ArgumentParser) -> Run:
     add_lineage(parser)
-    parser.add_argument(
-        "number", nargs="?", type=int, default=1, metavar="N", help="which proposal (default: the first)"
-    )
-    parser.add_argument(
-        "--file", type=Path, metavar="FILE", help="reject this file of yours instead of a proposal"
-    )
-    parser.add_argument(
-        "--title", default="", metavar="TEXT", help="with --file: what it does, in a few words"
-    )
+    _add_choice(parser, "reject")
     parser.add_argument("--why", required=True, help="the reason, kept as evidence")
     add_json(parser)
     return _reject
@@ -81,18 +89,61 @@ def _chosen(walk: Walk, arguments: argparse.Namespace) -> Candidate:
     if arguments.file is not None:
         from klineage.walk.reading import read_bytes
 
-        return walk.edited(read_bytes(arguments.file), title=arguments.title)
-    if arguments.title:
-        raise KlineageError(
-            "--title names a file of yours; give --file too, or leave it out: a proposal has a title"
-        )
+        if arguments.hunks is not None:
+            raise KlineageError("--hunks are those of a proposal; leave out --file, or edit the file")
+        return walk.edited(read_bytes(arguments.file), **_said(arguments))
+    if arguments.hunks is None:
+        if arguments.title or arguments.action or arguments.removes is not None:
+            raise KlineageError(
+                "--title, --action and --removes name a step of yours; give --file or --hunks too, or leave them out: "
+                "a proposal has its own"
+            )
+        return _proposal(walk, arguments.number)
+    base = _proposal(walk, arguments.number)
+    part = walk.part(base, _numbers(arguments.hunks))
+    named = bool(arguments.title or arguments.action or arguments.removes is not None)
+    return walk.edited(part.source, base=base, **_said(arguments)) if named else part
+
+
+def _said(arguments: argparse.Namespace) -> dict[str, Any]:
+    """What the person says of their step, in the words of ``Walk.edited``."""
+    from klineage.proposer import vocabulary
+
+    action: str = arguments.action
+    if action and not arguments.new_word:
+        try:
+            action = vocabulary.checked(action, known=("edit",))
+        except KlineageError as error:
+            raise KlineageError(f"--action: {error} (--new-word takes it as it is)") from error
+    return {
+        "title": arguments.title,
+        "action": action,
+        "removes": arguments.removes,
+        "new_word": arguments.new_word,
+    }
+
+
+def _proposal(walk: Walk, number: int) -> Candidate:
     candidates = walk.candidates()
-    number: int = arguments.number
     if not 1 <= number <= len(candidates):
         raise KlineageError(
             f"{walk.id} has {plural(len(candidates), 'proposal')}, not a number {number}; klineage propose {walk.id} lists them"
         )
     return candidates[number - 1]
+
+
+def _numbers(text: str) -> set[int]:
+    """``1,3-5`` as numbers. Raises KlineageError for anything else."""
+    numbers: set[int] = set()
+    for part in text.split(","):
+        first, dash, last = part.strip().partition("-")
+        if not first.isdecimal() or (dash and not last.isdecimal()) or len(part) > 12:
+            raise KlineageError(f"--hunks cannot be {text!r}; write numbers like 1,3 or 2-4")
+        low, high = int(first), int(last or first)
+        if high - low > 100_000:
+            raise KlineageError(f"--hunks cannot be {text!r}; no proposal has so many changes")
+        numbers |= set(range(low, high + 1))
+    return numbers
 
 
 def undo_command(parser: argparse.ArgumentParser) -> Run:

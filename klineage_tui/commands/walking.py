@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 
 def propose_command(parser: argparse.ArgumentParser) -> Run:
     add_lineage(parser)
-    parser.add_argument("--diff", action="store_true", help="print each proposal's diff too")
+    parser.add_argument(
+        "--diff", action="store_true", help="print each proposal's diff too, its changes numbered"
+    )
     parser.add_argument(
         "--all", action="store_true", help="also list what rules see and do not offer, and why not"
     )
@@ -41,7 +43,9 @@ def _propose(arguments: argparse.Namespace) -> int:
         hindered = _not_offered(state.kernel) if arguments.all else []
         for number, candidate in enumerate(walk.candidates(), start=1):
             rejection = state.rejection_of(candidate)
-            diff = unified_diff(state.kernel.source, candidate.source, state.kernel.filename)
+            diff = unified_diff(
+                state.kernel.source, candidate.source, state.kernel.filename, numbered=not arguments.json
+            )
             rows.append(
                 {
                     "number": number,

@@ -11,16 +11,29 @@ if TYPE_CHECKING:
 CONTEXT = 3
 
 
-def unified_diff(old: bytes, new: bytes, filename: str) -> str:
-    """The diff as `git diff` prints it, without a trailing newline; empty when the bytes are equal."""
-    from klineage.lineage import line_ops
+def unified_diff(old: bytes, new: bytes, filename: str, *, numbered: bool = False) -> str:
+    """The diff as `git diff` prints it, without a trailing newline; empty when the bytes are equal.
+
+    numbered: every change has a header of its own that says its number (see ``klineage.lineage.take_hunks``).
+    """
+    from klineage.lineage import changes, line_ops
 
     if old == new:
         return ""
     before, after = _lines(old), _lines(new)
     lines = [f"--- a/{filename}", f"+++ b/{filename}"]
-    for group in _groups(line_ops(old, new)):
-        lines += _hunk(group, before, after)
+    ops = line_ops(old, new)
+    if not numbered:
+        for group in _groups(ops):
+            lines += _hunk(group, before, after)
+        return "\n".join(lines)
+    single = changes(ops)
+    shown = 0  # lines of the old text that stand in a hunk already
+    for number, op in enumerate(single, 1):
+        end = single[number].a0 if number < len(single) else len(before)
+        header, *rest = _hunk([op], before, after, (shown, end))
+        lines += [f"{header} change {number} of {len(single)}", *rest]
+        shown = min(op.a1 + CONTEXT, end)
     return "\n".join(lines)
 
 
@@ -47,10 +60,14 @@ def _groups(ops: Sequence[Op]) -> Iterator[list[Op]]:
         yield group
 
 
-def _hunk(group: Sequence[Op], before: Sequence[str], after: Sequence[str]) -> list[str]:
+def _hunk(
+    group: Sequence[Op], before: Sequence[str], after: Sequence[str], room: tuple[int, int] | None = None
+) -> list[str]:
+    """One hunk. ``room``: the lines of the old text that it may show."""
     first, last = group[0], group[-1]
-    lead = min(CONTEXT, first.a0, first.b0)
-    tail = min(CONTEXT, len(before) - last.a1, len(after) - last.b1)
+    start, end = room or (0, len(before))
+    lead = min(CONTEXT, first.a0 - start, first.b0)
+    tail = min(CONTEXT, end - last.a1, len(after) - last.b1)
     a0, a1 = first.a0 - lead, last.a1 + tail
     b0, b1 = first.b0 - lead, last.b1 + tail
     lines = [f"@@ -{_range(a0, a1)} +{_range(b0, b1)} @@"]

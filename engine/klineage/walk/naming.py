@@ -10,6 +10,7 @@ from klineage.kernel import Feature, Kernel
 from klineage.proposer import vocabulary
 from klineage.proposer.candidate import Candidate
 
+_PART = "Part of: "
 UNNAMED = "edit"  # the action of a step in which no detector sees anything gone
 
 
@@ -28,9 +29,10 @@ class Naming:
 
 
 def gone(head: Kernel, edited: Kernel) -> tuple[Feature, ...]:
-    """What the detectors see in ``head`` and no longer in ``edited``."""
-    after = set(_features(edited))
-    return tuple(dict.fromkeys(f for f in _features(head) if f not in after))
+    """What the detectors see in ``head`` and no longer in ``edited``; what only moved is not gone."""
+    from klineage.proposer.features import audit, difference
+
+    return difference(audit(head), audit(edited)).gone
 
 
 def come(head: Kernel, edited: Kernel) -> tuple[Feature, ...]:
@@ -42,10 +44,13 @@ def suggestion(head: Kernel, edited: Kernel, base: Candidate | None = None) -> N
     """The name that fits what the detectors see gone, and the proposal that was edited, if there was one."""
     removes = gone(head, edited)
     words = sorted({feature.name for feature in removes})
-    if base is not None and (set(removes) == set(base.removes) or not removes):
+    if base is not None and set(removes) == set(base.removes):
         return Naming(base.action, base.title, removes)
-    title = f"Remove {', '.join(words)}" if words else base.title if base is not None else "Edit by hand"
-    return Naming("+".join(words) or (base.action if base is not None else UNNAMED), title, removes)
+    if words:
+        return Naming("+".join(words), f"Remove {', '.join(words)}", removes)
+    if base is not None:
+        return Naming(base.action, f"{_PART}{base.title.removeprefix(_PART)}")
+    return Naming(UNNAMED, "Edit by hand")
 
 
 def configuration(head: Kernel, source: bytes) -> tuple[tuple[str, int], ...] | None:
@@ -72,8 +77,8 @@ def place_of(head: Kernel, edited: Kernel) -> str:
 def features_named(texts: Sequence[str], head: Kernel, edited: Kernel) -> tuple[Feature, ...]:
     """Features as a person writes them: ``locus / name``, or a name alone, whose place is looked for.
 
-    A name alone stands for what of that name the detectors see gone, else for one at the place of the
-    edit. Raises KlineageError for a word that is probably a slip, or for a place that is not in the kernel.
+    A name alone stands for what of that name the detectors see gone, else see in the head, else for one at the
+    place of the edit. Raises KlineageError for a word that is probably a slip, or for a place that is not in the kernel.
     """
     found: list[Feature] = []
     missing = gone(head, edited)
@@ -87,6 +92,7 @@ def features_named(texts: Sequence[str], head: Kernel, edited: Kernel) -> tuple[
             found.append(Feature(_known_place(locus.strip(), head), name))
             continue
         same = [feature for feature in missing if feature.name == name]
+        same = same or [feature for feature in _features(head) if feature.name == name]
         found += same or [Feature(place_of(head, edited), name)]
     return tuple(dict.fromkeys(found))
 
@@ -102,7 +108,7 @@ def _known_place(locus: str, head: Kernel) -> str:
 
 
 def refuse_false_claims(head: Kernel, edited: Kernel, removes: Sequence[Feature]) -> None:
-    """A step removes exactly what it claims: raises KlineageError where the detectors see otherwise.
+    """What is claimed must be gone, and what is gone be claimed: raises KlineageError where the detectors see otherwise.
 
     Features that no detector knows are the person's word.
     """
@@ -116,21 +122,44 @@ def refuse_false_claims(head: Kernel, edited: Kernel, removes: Sequence[Feature]
         raise KlineageError(f"the edit also removes {also[0]}; name it too, or leave it in the kernel")
 
 
-def named(candidate: Candidate, head: Kernel, naming: Naming) -> Candidate:
-    """The candidate under a person's name for it. Raises KlineageError for a false claim or a slip."""
-    edited = replace(head, source=candidate.source)
-    refuse_false_claims(head, edited, naming.removes)
-    title = " ".join(naming.title.split())
-    if not title:
-        raise KlineageError("a step needs a title: say in a few words what it does")
-    known = {feature.name for feature in naming.removes}
-    locus = naming.removes[0].locus if naming.removes else place_of(head, edited)
+def by_person(
+    head: Kernel,
+    source: bytes,
+    base: Candidate | None = None,
+    *,
+    title: str = "",
+    action: str = "",
+    removes: Sequence[str] | None = None,
+    new_word: bool = False,
+) -> Candidate:
+    """A person's bytes as a step of theirs; ``base`` is the proposal that they went over, if there was one.
+
+    What is not said is suggested. ``removes`` are features as in ``features_named``; ``new_word`` takes an
+    action that looks like a slip. Raises KlineageError for the head's own bytes, a false claim, or a slip.
+    """
+    if source == head.source:
+        raise KlineageError("the edited kernel is the same as the current one; change something first")
+    edited = replace(head, source=source)
+    guess = suggestion(head, edited, base)
+    claimed = guess.removes
+    if removes is not None:
+        claimed = features_named(removes, head, edited)
+        refuse_false_claims(head, edited, claimed)
+        action = action or "+".join(sorted({feature.name for feature in claimed}))
+    known = [feature.name for feature in claimed] + guess.action.split("+")
+    action = action or guess.action
+    place = claimed[0].locus if claimed else place_of(head, edited)
+    if base is None:
+        base = Candidate(guess.action, place, guess.title, "Edited by hand.", source, proposer="person")
     return replace(
-        candidate,
-        action=vocabulary.checked(naming.action, {*known, UNNAMED}),
-        title=title,
-        removes=naming.removes,
-        locus=locus,
+        base,
+        action=vocabulary.normal(action) if new_word else vocabulary.checked(action, known),
+        locus=place,
+        title=" ".join((title or guess.title).split()),
+        removes=claimed,
+        source=source,
+        config=configuration(head, source),
+        proposer=base.proposer if base.by_hand else f"person, from {base.proposer}",
     )
 
 

@@ -6,17 +6,20 @@ import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from klineage.errors import KlineageError
 from klineage.gate import GateEvent, GateRequest, Report, Verdict, gate, report_from_json, report_to_json
 from klineage.kernel import Feature, Kernel
-from klineage.lineage import Draft, Meta, Step, Workspace, line_ops, take_hunks
+from klineage.lineage import Draft, Meta, Settlement, Step, Workspace, line_ops, take_hunks
 from klineage.proposer.base import Attempt, OnProposerEvent, Proposer, Task
 from klineage.proposer.candidate import Candidate
-from klineage.walk import asking, forward, naming, records, trust
-from klineage.walk.naming import Naming
+from klineage.walk import asking, forward, naming, records, settling, trust
 from klineage.walk.snapshot import kernel_from, workload_from
 from klineage.workload import WORKLOAD_FILE, Workload
+
+if TYPE_CHECKING:
+    from klineage.proposer.features import Finding
 
 OnEvent = Callable[[GateEvent], None]
 
@@ -32,6 +35,7 @@ class WalkState:
     sealed: bool
     can_undo: str  # what undo would take back; empty when nothing can be undone
     can_redo: str
+    settled: tuple[Settlement, ...] = ()  # what persons said of unknown mechanisms, on any state
 
     @property
     def head(self) -> Step:
@@ -39,10 +43,19 @@ class WalkState:
 
     @cached_property
     def features(self) -> tuple[Feature, ...]:
-        """What the detectors see at the head; looked for when it is first asked for."""
-        from klineage.proposer import rules
+        """What is present at the head; looked for when it is first asked for."""
+        from klineage.proposer.features import features
 
-        return tuple(rules.features(self.kernel))
+        return tuple(features(self.kernel, self.words))
+
+    @property
+    def words(self) -> tuple[Settlement, ...]:
+        """What persons' words come to at the head."""
+        return settling.words_at(self.settled, self.steps)
+
+    def claim_problem(self, candidate: Candidate) -> str:
+        """Why accepting would be refused for what the candidate claims to remove; empty when it would not."""
+        return settling.claim_problem(self.kernel, self.kernel_of(candidate), candidate, self.words)
 
     def kernel_of(self, candidate: Candidate) -> Kernel:
         """The kernel that accepting ``candidate`` would make the new head."""
@@ -87,6 +100,7 @@ class Walk:
             sealed=self.workspace.sealed(self.id),
             can_undo=self.workspace.undoable(self.id),
             can_redo=self.workspace.redoable(self.id),
+            settled=self.workspace.settled(self.id),
         )
 
     def kernel_at(self, commit: str) -> Kernel:
@@ -108,6 +122,34 @@ class Walk:
                 f"the note on {commit[:12]} in {self.workspace.path} holds something else ({error}); git notes "
                 f"--ref=klineage show {commit[:12]} shows it, git notes --ref=klineage remove {commit[:12]} drops it"
             ) from error
+
+    def findings(self, commit: str | None = None) -> tuple[Finding, ...]:
+        """Every mechanism of a state (by default the head): present, absent or unknown, and what shows it."""
+        from klineage.proposer.features import audit
+
+        state = self.state()
+        at = commit or state.head.commit
+        numbers = [i for i, step in enumerate(state.steps) if step.commit == at]
+        steps = state.steps[: numbers[0] + 1] if numbers else state.steps[:1]
+        words = settling.words_at(state.settled, steps)
+        return audit(self.kernel_at(at), words, self._report_of(at))
+
+    def _report_of(self, commit: str) -> Report | None:
+        """The latest report on exactly this state's bytes."""
+        wanted = self.kernel_at(commit).hash
+        own = [report for report in self.reports(commit) if report.kernel == wanted]
+        return own[-1] if own else None
+
+    def _claim_problem(self, state: WalkState, candidate: Candidate, report: Report, by_hand: bool) -> str:
+        return settling.claim_problem(
+            state.kernel,
+            state.kernel_of(candidate),
+            candidate,
+            state.words,
+            by_hand=by_hand,
+            head_report=self._report_of(state.head.commit),
+            report=report,
+        )
 
     def forward(self) -> tuple[Step, ...]:
         """The sealed lineage, naive first; empty while the walk is not sealed."""
@@ -166,26 +208,17 @@ class Walk:
         base: Candidate | None = None,
         action: str = "",
         removes: Sequence[str] | None = None,
+        new_word: bool = False,
     ) -> Candidate:
-        """A person's own simplification of the head, or their edit of a proposal.
+        """A person's own simplification of the head, or their edit of a proposal; see ``naming.by_person``.
 
-        What is not said is suggested: it removes what the detectors no longer see. ``removes`` are features
-        as a person writes them (see ``naming.features_named``). Raises KlineageError when the bytes are
-        those of the head, since that is no step, or when the step would claim what it does not do.
+        Raises KlineageError when the bytes are those of the head, since that is no step, or when the name
+        that is given says what the edit does not do.
         """
         head = self.kernel_at(self.workspace.history(self.id)[-1].commit)
-        if source == head.source:
-            raise KlineageError("the edited kernel is the same as the current one; change something first")
-        after = replace(head, source=source)
-        guess = naming.suggestion(head, after, base)
-        claimed = guess.removes if removes is None else naming.features_named(removes, head, after)
-        if base is None:
-            place = naming.place_of(head, after)
-            base = Candidate(guess.action, place, guess.title, "Edited by hand.", source, proposer="person")
-        origin = base.proposer if base.by_hand else f"person, from {base.proposer}"
-        config = naming.configuration(head, source)
-        candidate = replace(base, source=source, config=config, proposer=origin)
-        return naming.named(candidate, head, Naming(action or guess.action, title or guess.title, claimed))
+        return naming.by_person(
+            head, source, base, title=title, action=action, removes=removes, new_word=new_word
+        )
 
     def part(self, candidate: Candidate, hunks: Collection[int]) -> Candidate:
         """A proposal of which only some changes are taken, numbered from 1 as in its diff.
@@ -260,6 +293,8 @@ class Walk:
                     f"this gate result {kind}, which is no evidence; gate the kernel again, then accept"
                 )
             by_hand = edited or candidate.by_hand
+            if problem := self._claim_problem(state, candidate, report, by_hand):
+                raise KlineageError(problem)
             return self.workspace.accept(
                 self.id,
                 records.of_candidate(candidate, kernel, state.meta, report, why=why, edited=by_hand),
@@ -288,6 +323,24 @@ class Walk:
                 on=state.head.commit,
                 meta=_meta_of(state.meta, kernel),
             )
+
+    def settle(self, wanted: str, state: str, why: str, *, commit: str | None = None) -> Settlement:
+        """Say of an unknown mechanism (``name``, or ``locus / name``) that it is "present" or "absent", and why.
+
+        commit: the state that is meant; by default the head. Raises KlineageError when the detectors know the
+        answer, when several places have the name, or without a reason.
+        """
+        if state not in ("present", "absent"):
+            raise KlineageError(f"a mechanism is present or absent, not {state!r}")
+        if not why.strip():
+            raise KlineageError("settling a mechanism needs a reason: say in a few words how you know")
+        with self._deciding:
+            now = self.state()
+            at = commit or now.head.commit
+            kernel = self.kernel_at(at)
+            feature, cue = settling.question(self.findings(at), wanted, kernel)
+            said = Settlement(feature, state, why, cue=cue, at=at)
+            return self.workspace.settle(self.id, said, expected_head=now.head.commit)
 
     def undo(self) -> str:
         """Take the last decision back; returns what it was. Raises KlineageError when there is none."""
