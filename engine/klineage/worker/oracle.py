@@ -89,7 +89,7 @@ def mutants(
         "of zeros": np.zeros_like(numbers),
         "of one constant": middle,
         "without its last tile": tile.reshape(numbers.shape),
-        "transposed": numbers.T.reshape(numbers.shape) if numbers.ndim > 1 else numbers[::-1],
+        "transposed": numbers.T.reshape(numbers.shape) if numbers.ndim > 1 else np.flip(numbers),
         "shifted by one": np.roll(numbers, 1, axis=-1) if numbers.ndim else numbers + 1,
     }
     if type_ in buffers.FLOATS:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import inspect
 import signal
+import sys
 import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -240,6 +241,8 @@ def load(source: bytes, path: str, element: str) -> Problem:
         raise WorkerError(
             "workload", f"{path}: importing it raised {type(error).__name__}: {error}"
         ) from error
+    if "torch" in sys.modules:  # it may have come with the workload, into a child that may have no threads
+        sys.modules["torch"].set_num_threads(1)
     problem = Problem(path, element, namespace)
     for name in ("tensors", "inputs", "reference", "cost"):
         problem.function(name)

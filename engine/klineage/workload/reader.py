@@ -55,6 +55,8 @@ class Workload:
 def load(where: str | Path) -> Workload:
     """A workload by the name of a shipped one, or by the path of its folder or file.
 
+    A KernelBench problem, a FlashInfer-Trace file or a problem file of KLineage's authors is turned into one.
+
     Raises KlineageError, naming the file, when there is none or it is not in the format.
     """
     path = _find(where)
@@ -64,6 +66,12 @@ def load(where: str | Path) -> Workload:
         source = path.read_bytes()
     except OSError as error:
         raise KlineageError(f"{path} cannot be read: {error.strerror}") from error
+    if path.name != WORKLOAD_FILE:  # a problem in another project's format, perhaps
+        from klineage.workload.foreign import converted
+
+        found = converted(source, path)
+        if found is not None:
+            return parse(found.source, name=found.name, path=path)
     return parse(source, name=path.resolve().parent.name, path=path)
 
 
