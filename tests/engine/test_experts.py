@@ -88,7 +88,14 @@ def assert_equal(
 ) -> None:
     """Two computations of the reference agree: by the workload's own comparison where it has one."""
     if "compare" in workload:
-        offered = {"xp": np, "got": got, "expected": expected, **dims, **values}
+        offered = {
+            "xp": np,
+            "got": got,
+            "expected": expected,
+            **dims,
+            **values,
+            **workload.get("SCALARS", {}),
+        }
         wanted = inspect.signature(workload["compare"]).parameters
         assert workload["compare"](**{name: offered[name] for name in wanted}) is None
         return
@@ -197,7 +204,58 @@ def plain_topk(v: dict[str, Any], dims: dict[str, int]) -> dict[str, Any]:
     return {"values": np.take_along_axis(v["x"], np.array(ranked), 1), "indices": np.array(ranked)}
 
 
+def plain_kda(v: dict[str, Any], dims: dict[str, int]) -> dict[str, Any]:
+    """Token by token for each head, with outer products written out as such."""
+    o, final = np.empty_like(v["v"]), v["initial_state"].copy()
+    for b, h in np.ndindex(dims["batch"], dims["heads"]):
+        state = final[b, h]
+        for t in range(dims["tokens"]):
+            key, query = v["k"][b, t, h], v["q"][b, t, h]
+            state *= np.exp(v["gates"][b, t, h])[:, None]
+            state += np.outer(key, v["beta"][b, t, h] * (v["v"][b, t, h] - key @ state))
+            o[b, t, h] = query @ state / math.sqrt(dims["dim"])
+    return {"o": o, "final_state": final}
+
+
+def plain_gqa(v: dict[str, Any], dims: dict[str, int]) -> dict[str, Any]:
+    o, group = np.empty_like(v["q"]), dims["heads"] // dims["kv_heads"]
+    for b, t, h in np.ndindex(dims["batch"], dims["tokens"], dims["heads"]):
+        keys, values = (v[name][b, : t + 1, h // group] for name in ("k", "v"))
+        weights = np.exp(keys @ v["q"][b, t, h] / math.sqrt(dims["dim"]))
+        o[b, t, h] = weights @ values / weights.sum()
+    return {"o": o}
+
+
+def plain_top_p(v: dict[str, Any], dims: dict[str, int]) -> dict[str, Any]:
+    y = np.zeros_like(v["probabilities"])
+    for row, out in zip(v["probabilities"].tolist(), y, strict=True):
+        falling = sorted(range(len(row)), key=row.__getitem__, reverse=True)
+        total, kept = 0.0, []
+        for place in falling:
+            if total >= 0.9 and row[place] != row[kept[-1]]:
+                break
+            total += row[place]
+            kept.append(place)
+        out[kept] = np.array(row)[kept] / total
+    return {"y": y}
+
+
+def plain_sparse_attention(v: dict[str, Any], dims: dict[str, int]) -> dict[str, Any]:
+    shape = (dims["queries"], dims["heads"])
+    o, most, lse = np.empty((*shape, dims["value_width"])), np.empty(shape), np.empty(shape)
+    for query, head in np.ndindex(shape):
+        seen = v["kv"][[i for i in v["indices"][query] if i >= 0]]
+        scores = seen @ v["q"][query, head] / math.sqrt(dims["width"])
+        most[query, head], lse[query, head] = scores.max(), math.log(np.exp(scores).sum())
+        o[query, head] = np.exp(scores - lse[query, head]) @ seen[:, : dims["value_width"]]
+    return {"o": o, "max_logits": most, "lse": lse}
+
+
 PLAIN = {
+    "kda": plain_kda,
+    "gqa": plain_gqa,
+    "top_p": plain_top_p,
+    "sparse_attention": plain_sparse_attention,
     "gemm": plain_gemm,
     "conv2d": plain_conv2d,
     "fmha": plain_fmha,
