@@ -85,7 +85,8 @@ def candidate_of(task: Task, answer: Answer, source: bytes, proposer: str) -> Ca
     before = task.kernel
     _refuse_unreadable(source)
     config = _pinned(before, source)
-    after = replace(before, source=source, config=before.config if config is None else config)
+    proposed = Candidate(answer.action, answer.locus, answer.title, answer.rationale, source, config=config)
+    after = proposed.kernel(before)
     if source == before.source:
         raise Unusable("it answered with the kernel that it was given, unchanged")
     if any(tried.kernel == after.hash for tried in task.tried):
@@ -96,15 +97,10 @@ def candidate_of(task: Task, answer: Answer, source: bytes, proposer: str) -> Ca
         raise Unusable(
             f"its answer names a place that the kernel does not have: {answer.locus!r}; it has {some}"
         )
-    candidate = Candidate(
-        action=answer.action,
-        locus=answer.locus,
-        title=answer.title,
-        rationale=answer.rationale,
-        source=source,
+    candidate = replace(
+        proposed,
         removes=() if task.goal is not None else _claimed(answer, before, after),
         settings=dict(answer.settings),
-        config=config,
         proposer=proposer,
     )
     if (lines := new.broken_lines()) and len(lines) > len(unit.broken_lines()):

@@ -34,5 +34,5 @@ class RulesProposer:
         for candidate in rules.propose(task.kernel):
             if cancel is not None and cancel.is_set():
                 return
-            if rules.after(task.kernel, candidate).hash not in tried:
+            if candidate.kernel(task.kernel).hash not in tried:
                 yield Attempt(candidate.proposer, candidate)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from klineage.kernel import Feature
+from klineage.kernel import Feature, Kernel
 
 
 @dataclass(frozen=True)
@@ -25,6 +25,13 @@ class Candidate:
     preconditions: tuple[str, ...] = ()
     config: tuple[tuple[str, int], ...] | None = None  # None: the pinned configuration is unchanged
     proposer: str = "rules"  # "rules:<rule name>", "person", "person, from rules:<rule name>", "model:<id>"
+
+    def kernel(self, head: Kernel) -> Kernel:
+        """The kernel that taking this step from ``head`` makes; its flags are those that its source declares."""
+        from klineage.surface.dispatch import flags_of
+
+        config = head.config if self.config is None else self.config
+        return replace(head, source=self.source, config=config, flags=flags_of(head.surface, self.source))
 
     @property
     def by_hand(self) -> bool:

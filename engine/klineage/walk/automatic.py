@@ -111,7 +111,6 @@ class _Run:
     accepted: list[Step] = field(default_factory=list)
     rejected: list[Step] = field(default_factory=list)
     in_a_row: int = 0
-    reasons: list[str] = field(default_factory=list)  # why the last attempts on this state failed
     note: str = ""
     over: str = ""  # what the proposer said of its end
 
@@ -149,7 +148,7 @@ class _Run:
                 self._take(best, others)
                 return
             self._record(self.walk.reject(*best, why=why))
-            self._failed(f"A person rejected your proposal {best[0].title!r}", why)
+            self.in_a_row += 1
             passing = others
 
     def _take(self, best: _Passed, others: Sequence[_Passed]) -> None:
@@ -158,23 +157,20 @@ class _Run:
             self._record(self.walk.reject(candidate, report, why=why))
         self._record(self.walk.accept(*best))
         self.in_a_row = 0
-        self.reasons.clear()
 
     def _passing(self) -> list[_Passed]:
-        """The candidates that passed, of up to ``best_of`` answers; what failed is recorded by then."""
+        """The candidates that passed, of up to ``best_of``; what failed is recorded by then."""
         passing: list[_Passed] = []
-        answered = 0
-        hint = "\n".join([self.hint, *self.reasons]).strip()
-        self.reasons.clear()
+        answered = gated = 0
         answers = asking.ask(
-            self.walk, self.proposer, hint, self.listener.on_answer, self.cancel, self._record
+            self.walk, self.proposer, self._hint(), self.listener.on_answer, self.cancel, self._record
         )
         with closing(answers):
             try:
                 for attempt in answers:
                     answered += 1
-                    self._try(attempt, passing)
-                    if answered == self.best_of or self.stopped:
+                    gated += self._try(attempt, passing)
+                    if gated == self.best_of or self.stopped:
                         break
             except OverBudget as error:
                 self.over, self.note = "spending limit", str(error)
@@ -182,27 +178,34 @@ class _Run:
             self.over = "simplest form"
         return passing
 
-    def _try(self, attempt: Attempt, passing: list[_Passed]) -> None:
+    def _hint(self) -> str:
+        """What a person said, and what became of the last attempt on this state, in this run or in an earlier one."""
+        state = self.walk.state()
+        here = [step for step in state.rejected if step.parent == state.head.commit]
+        if not here:
+            return self.hint
+        last = f"The last attempt on this kernel, {here[-1].subject!r}, was rejected: {here[-1].why}"
+        return f"{self.hint}\n{last}".strip()
+
+    def _try(self, attempt: Attempt, passing: list[_Passed]) -> bool:
+        """Gate what an attempt proposes; whether it proposed anything."""
         if self.listener.on_attempt is not None:
             self.listener.on_attempt(attempt)
         candidate = attempt.candidate
         if candidate is None:
-            self._failed("Your last answer could not be used", attempt.problem)
-            return
+            self.in_a_row += 1
+            return False
         report = self.walk.gate(candidate, _gate_listener(candidate, self.listener), self.cancel)
         if self._cancelled:
-            return
+            return True
         if report.verdict is Verdict.ERROR or candidate.proposer.startswith("rules:"):
             _stop_if_gate_is_broken(report)
         if report.verdict is Verdict.PASS:
             passing.append((candidate, report))
         else:
             self._record(self.walk.reject(candidate, report, why=report.why))
-            self._failed(f"Your proposal {candidate.title!r} did not pass the gate", report.why)
-
-    def _failed(self, what: str, why: str) -> None:
-        self.in_a_row += 1
-        self.reasons.append(f"{what}: {why}")
+            self.in_a_row += 1
+        return True
 
     def _record(self, step: Step) -> None:
         (self.rejected if step.decision == "rejected" else self.accepted).append(step)

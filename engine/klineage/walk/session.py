@@ -59,11 +59,7 @@ class WalkState:
 
     def kernel_of(self, candidate: Candidate) -> Kernel:
         """The kernel that accepting ``candidate`` would make the new head."""
-        from klineage.surface.dispatch import flags_of
-
-        config = self.kernel.config if candidate.config is None else candidate.config
-        flags = flags_of(self.kernel.surface, candidate.source)
-        return replace(self.kernel, source=candidate.source, config=config, flags=flags)
+        return candidate.kernel(self.kernel)
 
     def rejection_of(self, candidate: Candidate) -> Step | None:
         """The rejection of exactly this candidate on this head, if there was one."""

@@ -89,7 +89,7 @@ events = st.lists(
 )  # fmt: skip
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=30)
 @given(events=events)
 def test_any_sequence_adds_up(
     events: list[tuple[str, int, str, Usage, str, int]], tmp_path_factory: pytest.TempPathFactory
@@ -138,7 +138,7 @@ def test_any_sequence_adds_up(
         assert Fraction(book.of(lineage).total().committed) == mine
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=25)
 @given(
     worsts=st.lists(st.tuples(usages, usages, st.booleans()), max_size=12), limit=st.decimals(0, 30, places=2)
 )
@@ -203,7 +203,7 @@ def test_a_call_keeps_the_price_that_it_was_reserved_at(tmp_path: Path) -> None:
     assert later.read().total().dollars == 2
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=30)
 @given(cut=st.integers(0, 10_000), garbage=st.sampled_from([b"", b"\0\0\0", b'{"v": 1, "ev', b"\xff\xfe"]))
 def test_a_torn_last_line_costs_only_itself(
     cut: int, garbage: bytes, tmp_path_factory: pytest.TempPathFactory

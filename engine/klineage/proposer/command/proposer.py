@@ -122,13 +122,8 @@ def _without(task: Task, attempt: Attempt) -> Task:
     """The task for the next run: what was just proposed is not to be offered again."""
     candidate = attempt.candidate
     assert candidate is not None
-    made = replace(
-        task.kernel,
-        source=candidate.source,
-        config=task.kernel.config if candidate.config is None else candidate.config,
-    )
     why = "it has been proposed already; another one is wanted"
-    tried = Tried(candidate.title, candidate.action, candidate.locus, why, made.hash)
+    tried = Tried(candidate.title, candidate.action, candidate.locus, why, candidate.kernel(task.kernel).hash)
     return replace(task, tried=(*task.tried, tried))
 
 

@@ -130,8 +130,7 @@ class ModelProposer:
 
 
 def _hash(task: Task, candidate: Candidate) -> str:
-    config = task.kernel.config if candidate.config is None else candidate.config
-    return replace(task.kernel, source=candidate.source, config=config).hash
+    return candidate.kernel(task.kernel).hash
 
 
 def _readable(on_event: OnProposerEvent | None) -> OnProposerEvent | None:

@@ -107,8 +107,7 @@ def forward_title(proposer: str) -> str | None:
 
 def after(kernel: Kernel, candidate: Candidate) -> Kernel:
     """The kernel that a candidate proposes."""
-    config = kernel.config if candidate.config is None else candidate.config
-    return Kernel(kernel.surface, kernel.filename, kernel.entry, candidate.source, config, kernel.flags)
+    return candidate.kernel(kernel)
 
 
 def _blocking(rule: Rule, site: Site, present: list[Feature]) -> list[str]:
