@@ -75,29 +75,50 @@ def new_lineage(
     The kernel is read, never run. Raises KlineageError for an unreadable kernel, an unknown
     workload, an unknown platform, or a kernel whose shape the static checks refuse.
     """
-    from klineage.platform import parse as parse_platform
-
     spec = load_workload(workload)
     kernel = read_kernel(kernel_path, spec, surface=surface, entry=entry)
+    kernel, target = prepared(kernel, spec, platform, str(kernel_path))
+    return start(workspace, kernel, spec, target, lineage_id)
+
+
+def prepared(kernel: Kernel, spec: Workload, platform: str | None, where: str) -> tuple[Kernel, str]:
+    """An expert kernel with its configuration pinned, and the platform it is for; ``where`` names it to a person.
+
+    Raises KlineageError for an unknown platform, or a kernel whose shape the static checks refuse.
+    """
+    from klineage.platform import parse as parse_platform
+
     target = platform or default_platform(kernel.surface)
     parse_platform(target)
-    _refuse_broken(kernel, spec, kernel_path)
-    kernel = _pinned(kernel)
+    _refuse_broken(kernel, spec, where)
+    return _pinned(kernel), target
+
+
+def start(
+    workspace: Workspace,
+    kernel: Kernel,
+    spec: Workload,
+    platform: str,
+    lineage_id: str | None = None,
+    report_json: str | None = None,
+) -> str:
+    """Open a lineage at a prepared kernel, with the report of its gate if it was gated; returns its id."""
     taken = {summary.id for summary in workspace.lineages()}
     name = free_id(lineage_id or f"{spec.name}-{kernel.surface}", taken)
     meta = Meta(
         id=name,
-        title=f"{spec.name} - {kernel.surface} - {target}",
+        title=f"{spec.name} - {kernel.surface} - {platform}",
         surface=kernel.surface,
-        platform=target,
+        platform=platform,
         workload=spec.name,
         filename=kernel.filename,
         entry=kernel.entry,
         config=kernel.config,
         flags=kernel.flags,
     )
-    record = StepRecord(subject=f"Open {meta.title}", body=spec.title, platform=target, kernel=kernel.hash)
-    workspace.new(meta, {kernel.filename: kernel.source, WORKLOAD_FILE: spec.source}, record=record)
+    record = StepRecord(subject=f"Open {meta.title}", body=spec.title, platform=platform, kernel=kernel.hash)
+    files = {kernel.filename: kernel.source, WORKLOAD_FILE: spec.source}
+    workspace.new(meta, files, report_json=report_json, record=record)
     trust.trust(workspace, name)
     return name
 
@@ -131,13 +152,13 @@ def demo(path: Path) -> tuple[str, ...]:
         workspace.close()
 
 
-def _refuse_broken(kernel: Kernel, workload: Workload, path: Path) -> None:
+def _refuse_broken(kernel: Kernel, workload: Workload, path: str) -> None:
     from klineage.surface.dispatch import check
 
     problems = check(kernel, workload)
     if problems:
         first = problems[0]
-        where = f"{path}:{first.line}" if first.line else str(path)
+        where = f"{path}:{first.line}" if first.line else path
         more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
         readable = first.reason not in ("encoding", "syntax")
         way_out = "; copy the kernel and its host function into a file of their own" if readable else ""

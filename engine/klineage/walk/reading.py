@@ -12,15 +12,21 @@ from klineage.workload import Workload
 #: More than any hand-written kernel; a file beyond it is refused before it is read into memory.
 MAX_BYTES = 1024 * 1024
 
-_SUFFIXES: dict[str, Surface] = {".py": "triton", ".c": "c", ".cu": "cuda"}
+SUFFIXES: dict[str, Surface] = {".py": "triton", ".c": "c", ".cu": "cuda"}
 
 
 def read_kernel(
     path: Path, workload: Workload, *, surface: str | None = None, entry: str | None = None
 ) -> Kernel:
     """The kernel in ``path``, its bytes unchanged. Raises KlineageError naming the file and the way out."""
-    source = read_bytes(path)
-    chosen = _surface_of(path, surface)
+    return kernel_of(path.name, read_bytes(path), workload, surface=surface, entry=entry)
+
+
+def kernel_of(
+    name: str, source: bytes, workload: Workload, *, surface: str | None = None, entry: str | None = None
+) -> Kernel:
+    """The kernel in the bytes of a file called ``name``. Raises KlineageError naming what is missing."""
+    chosen = surface_of(name, surface)
     if chosen not in workload.element:
         known = ", ".join(sorted(workload.element))
         raise KlineageError(
@@ -28,8 +34,8 @@ def read_kernel(
         )
     from klineage.surface.dispatch import entry_of, flags_of
 
-    name = entry_of(chosen, path.name, source, workload, wanted=entry)
-    return Kernel(chosen, path.name, name, source, flags=flags_of(chosen, source))
+    function = entry_of(chosen, name, source, workload, wanted=entry)
+    return Kernel(chosen, name, function, source, flags=flags_of(chosen, source))
 
 
 def read_bytes(path: Path) -> bytes:
@@ -49,26 +55,32 @@ def read_bytes(path: Path) -> bytes:
         raise KlineageError(
             f"cannot read {path}: {os.strerror(error.errno or 0)}; check the path and its permissions"
         ) from error
-    if not source.strip():
-        raise KlineageError(f"{path} is empty; name a file that holds a kernel")
-    if source.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise KlineageError(f"{path} is UTF-16; save it as UTF-8")
-    if b"\0" in source:
-        raise KlineageError(f"{path} is a binary file; name the kernel's source")
+    refuse_no_text(source, str(path))
     return source
 
 
-def _surface_of(path: Path, surface: str | None) -> Surface:
+def refuse_no_text(source: bytes, what: str) -> None:
+    """Raises KlineageError for bytes that are empty, binary, or text of another kind; ``what`` names them."""
+    if len(source) > MAX_BYTES:
+        raise KlineageError(f"{what} has {len(source):,} bytes, more than the {MAX_BYTES:,} of any kernel")
+    if not source.strip():
+        raise KlineageError(f"{what} is empty; name a file that holds a kernel")
+    if source.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise KlineageError(f"{what} is UTF-16; save it as UTF-8")
+    if b"\0" in source:
+        raise KlineageError(f"{what} is a binary file; name the kernel's source")
+
+
+def surface_of(name: str, surface: str | None = None) -> Surface:
+    """The language of a file by its name, unless it is said. Raises KlineageError for one that is not walked."""
     if surface is not None:
-        for known in _SUFFIXES.values():
+        for known in SUFFIXES.values():
             if surface == known:
                 return known
-        raise KlineageError(
-            f"unknown surface {surface!r}; this version walks {', '.join(_SUFFIXES.values())}"
-        )
+        raise KlineageError(f"unknown surface {surface!r}; this version walks {', '.join(SUFFIXES.values())}")
     try:
-        return _SUFFIXES[path.suffix.lower()]
+        return SUFFIXES[Path(name).suffix.lower()]
     except KeyError:
         raise KlineageError(
-            f"cannot tell the language of {path.name}; say --surface {', '.join(_SUFFIXES.values())}"
+            f"cannot tell the language of {Path(name).name}; say --surface {', '.join(SUFFIXES.values())}"
         ) from None
