@@ -138,6 +138,15 @@ def calls_folder(git_dir: Path) -> Path:
     return git_dir / "klineage" / "calls"
 
 
+def raw(git_dir: Path, call_id: str) -> dict[str, Any] | None:
+    """What was sent and what came back in one call, for a recording; None where nobody knows."""
+    folder = CallFolder(calls_folder(git_dir) / call_id)
+    question, outcome = folder.question(), folder.outcome()
+    if question is None or outcome is None:
+        return None
+    return {"sent": dict(question.body), "outcome": outcome.to_json()}
+
+
 def adopt(git_dir: Path, kernel: str) -> Iterator[tuple[CallFolder, Question]]:
     """The calls about a kernel (by its hash) whose answers nobody has decided on, the oldest first."""
     for folder in _folders(git_dir):

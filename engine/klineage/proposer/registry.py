@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from klineage.errors import KlineageError
@@ -33,6 +34,16 @@ class Context:
 
 def proposer_named(name: str, context: Context) -> Proposer:
     """The proposer of a name. Raises KlineageError, with what there is, for one that is not known."""
+    proposer = _named(name, context)
+    if context.record is None:
+        return proposer
+    from klineage.proposer import calls
+    from klineage.proposer.recording import RecordedProposer, Recording
+
+    return RecordedProposer(proposer, Recording(context.record), partial(calls.raw, context.git_dir))
+
+
+def _named(name: str, context: Context) -> Proposer:
     kind, _, rest = name.partition(":")
     if name == "rules":
         return RulesProposer()
@@ -40,6 +51,10 @@ def proposer_named(name: str, context: Context) -> Proposer:
         return _model(rest, context)
     if kind == "command":
         return _command(rest, context)
+    if kind == "replay" and rest:
+        from klineage.proposer.recording import ReplayProposer
+
+        return ReplayProposer(Path(rest))
     raise KlineageError(f"there is no proposer {name!r}; write {', '.join(FORMS)}")
 
 
