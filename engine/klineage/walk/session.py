@@ -15,6 +15,7 @@ from klineage.lineage import Draft, Meta, Settlement, Step, Workspace, line_ops,
 from klineage.proposer.base import Attempt, OnProposerEvent, Proposer, Task
 from klineage.proposer.candidate import Candidate
 from klineage.walk import asking, forward, naming, records, settling, trust
+from klineage.walk.deriving import Ask, Derivation
 from klineage.walk.snapshot import kernel_from, workload_from
 from klineage.workload import WORKLOAD_FILE, Workload
 
@@ -264,7 +265,8 @@ class Walk:
     def accept(self, candidate: Candidate, report: Report, *, why: str = "", edited: bool = False) -> Step:
         """Make a gated candidate the new head.
 
-        Raises KlineageError when the report is of other bytes, or did not pass.
+        Raises KlineageError when the report is of other bytes, or did not pass; FalseClaim when the step does not
+        remove exactly what it claims.
         """
         with self._deciding:
             state = self.state()
@@ -290,7 +292,7 @@ class Walk:
                 )
             by_hand = edited or candidate.by_hand
             if problem := self._claim_problem(state, candidate, report, by_hand):
-                raise KlineageError(problem)
+                raise settling.FalseClaim(problem)
             return self.workspace.accept(
                 self.id,
                 records.of_candidate(candidate, kernel, state.meta, report, why=why, edited=by_hand),
@@ -348,16 +350,48 @@ class Walk:
         with self._deciding:
             return self.workspace.redo(self.id)
 
+    def derivations(
+        self,
+        step: Step | None = None,
+        *,
+        ask: Ask | None = None,
+        only: Proposer | None = None,
+        source: bytes | None = None,
+        renew: bool = False,
+        on_progress: Callable[[str], None] | None = None,
+        on_event: OnProposerEvent | None = None,
+        cancel: threading.Event | None = None,
+    ) -> tuple[Derivation, ...]:
+        """How each accepted step (or one) would be sealed: derived, by whom, or replayed, and why.
+
+        See ``forward.derivations``. Raises Untrusted, like ``gate``.
+        """
+        trust.require(self.workspace, self.id)
+        return forward.derivations(
+            self,
+            step,
+            ask=ask,
+            only=only,
+            source=source,
+            renew=renew,
+            on_progress=on_progress,
+            on_event=on_event,
+            cancel=cancel,
+        )
+
     def seal(
-        self, on_event: Callable[[str], None] | None = None, cancel: threading.Event | None = None
+        self,
+        on_event: Callable[[str], None] | None = None,
+        cancel: threading.Event | None = None,
+        ask: Ask | None = None,
     ) -> tuple[Step, ...]:
         """Write the forward lineage, naive first, each transition derived and gated again.
 
-        Raises Untrusted, like ``gate``.
+        ``ask`` says who may be asked for edits that no rule makes. Raises Untrusted, like ``gate``.
         """
         trust.require(self.workspace, self.id)
         with self._deciding:
-            return forward.seal(self, on_event, cancel)
+            return forward.seal(self, on_event, cancel, ask)
 
     # -- drafts -------------------------------------------------------------------------------
 

@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from klineage.proposer.features import Finding
 
 
+class FalseClaim(KlineageError):
+    """A step that does not remove exactly what it claims."""
+
+
 def words_at(settled: Sequence[Settlement], steps: Sequence[Step]) -> tuple[Settlement, ...]:
     """What persons' words come to on the last of ``steps`` (the expert first).
 
