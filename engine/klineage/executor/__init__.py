@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import atexit
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from klineage.executor.base import Executor
 from klineage.executor.host import Host, HostExecutor
@@ -18,6 +20,7 @@ __all__ = [
     "HostExecutor",
     "LocalExecutor",
     "current",
+    "fresh_workers",
     "local",
     "use",
 ]
@@ -37,6 +40,16 @@ def use(host: Host | None) -> None:
 def current() -> Executor:
     """The executor that gates of this process share; closed when the process ends."""
     return _of(_host)
+
+
+@contextmanager
+def fresh_workers() -> Iterator[Executor]:
+    """Workers where ``current`` has them, that have run nothing yet; ended on the way out."""
+    made = LocalExecutor() if _host is None else HostExecutor(_host)
+    try:
+        yield made
+    finally:
+        made.close()
 
 
 def local() -> Executor:

@@ -9,7 +9,9 @@ import json
 import os
 import shutil
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import klineage
 from klineage.errors import KlineageError
@@ -159,6 +161,22 @@ def load_oracle(name: str) -> dict[str, object] | None:
 
 def store_oracle(name: str, found: dict[str, object]) -> None:
     _write("oracles", name, json.dumps(found, sort_keys=True).encode())
+
+
+def load_outcome(name: str) -> dict[str, Any] | None:
+    """What was found out about a forward edit, or None."""
+    data = _read("forward", name)
+    try:
+        found = json.loads(data) if data is not None else None
+    except (ValueError, RecursionError):
+        return None
+    wanted = {"holds", "why", "fidelity", "confirmed"}
+    sound = isinstance(found, dict) and set(found) == wanted and isinstance(found["fidelity"], list)
+    return found if sound else None
+
+
+def store_outcome(name: str, found: Mapping[str, Any]) -> None:
+    _write("forward", name, json.dumps(found, sort_keys=True).encode())
 
 
 def _path(kind: str, name: str) -> Path:

@@ -29,6 +29,7 @@ def gate(
     *,
     fresh: bool = False,
     keep: bool = True,
+    profiled: bool = True,
     policy: Policy = POLICY,
     executor: Executor | None = None,
 ) -> Report:
@@ -36,7 +37,8 @@ def gate(
 
     ``on_event`` is called in this thread. ``cancel`` ends the gate within a tenth of a second: the stage
     then reads "skipped", reason "cancelled". ``fresh`` ignores a cached report; ``keep`` stores
-    the new one.
+    the new one. ``profiled``: False leaves the profile out, which a kernel that is only confirmed does not need; such
+    a report is not kept.
     Never raises for a bad kernel, a bad workload, a missing tool or a host that is away: those are verdicts.
     """
     session = Session(
@@ -53,7 +55,10 @@ def gate(
         for result in found.stages:
             _done(on_event, result)
         return found
-    results = _run(session, _stages(request))
+    stages = _stages(request)
+    if not profiled:
+        stages["profile"] = _not_asked
+    results = _run(session, stages)
     report = Report(
         kernel=request.kernel.hash,
         workload=request.workload.hash,
@@ -73,7 +78,7 @@ def gate(
         evidence=dict(session.evidence),
         reproduce=reproduce(request, session.seeds, tuple(results)),
     )
-    if name and keep:
+    if name and keep and profiled:
         cache.store_report(name, report)
     return report
 
@@ -95,6 +100,10 @@ def _stages(request: GateRequest) -> dict[str, Stage]:
     else:
         table = (static, interpreted.compile_kernel, interpreted.check, interpreted.profile)
     return dict(zip(STAGES, table))  # noqa: B905 - strict= is of Python 3.10, and a batch runs under 3.9
+
+
+def _not_asked(session: Session) -> StageResult:
+    return StageResult("profile", Verdict.SKIPPED, "not_asked", "not asked for")
 
 
 def _native_correctness(session: Session) -> StageResult:

@@ -31,7 +31,7 @@ _KEY = re.compile(r"Lineage-[A-Z][A-Za-z-]*")
 _KNOWN = frozenset(
     _PREFIX + key
     for key in (
-        "Id", "Copies", "Step", "Direction", "Forward", "Reverses", "Walk", "Action", "Locus", "Proposer", "Decision",
+        "Id", "Copies", "Step", "Direction", "Forward", "Forward-Why", "Reverses", "Walk", "Action", "Locus", "Proposer", "Decision",
         "Gate", "Compile", "Correctness", "Profile", "Trust", "Platform", "Kernel", "Schema",
     )
 )  # fmt: skip
@@ -52,6 +52,7 @@ class Stamp:
     forward: str = ""
     reverses: str = ""
     walk: str = ""
+    found: str = ""
 
 
 def one_line(text: str) -> str:
@@ -123,6 +124,7 @@ def _trailers(stamp: Stamp, record: StepRecord) -> list[tuple[str, str]]:
         ("Step", str(stamp.number)),
         ("Direction", stamp.direction),
         ("Forward", stamp.forward),
+        ("Forward-Why", one_line(stamp.found)),
         ("Reverses", stamp.reverses),
         ("Walk", stamp.walk),
         ("Action", record.action),
@@ -234,5 +236,5 @@ def _step(
         get("Lineage-Trust", ""), get("Lineage-Platform", ""), get("Lineage-Kernel", ""),
         "" if effect == "none" else effect, ratio_value, when,
         get("Lineage-Forward", ""), lineage_id, get("Lineage-Reverses", ""), get("Lineage-Walk", ""), adds,
-        get("Lineage-Copies", ""),
+        get("Lineage-Forward-Why", ""), get("Lineage-Copies", ""),
     )  # fmt: skip

@@ -144,6 +144,7 @@ class Step:
     reverses: str = ""  # sealed steps: the backward commit that this one turns round
     walk: str = ""  # sealed steps: the head of the walk when it was sealed
     adds: tuple[Feature, ...] = ()  # forward steps: what ``removes`` is on backward ones
+    found: str = ""  # sealed steps: who derived it and how that was confirmed, or why it is only replayed
     copies: str = ""  # steps of a branch: the commit of the lineage that it came from
 
 
@@ -183,6 +184,7 @@ class ForwardRecord:
     reverses: str = ""  # commit of the backward step
     report_json: str | None = None
     meta: Meta | None = None  # None: as in the state before
+    found: str = ""  # who derived it and how that was confirmed, or why it is only replayed
 
 
 @dataclass(frozen=True)
