@@ -110,8 +110,9 @@ def _check(limit: Limit, book: Book, call: Call, price: Price | None) -> None:
             f"{call.model} has no price, so it cannot be used under a limit of {limit}; {way_out}"
         )
     total = book.total()
-    if total.unpriced:
-        model = next(entry.call.model for entry in book.entries if entry.unpriced)
+    # A command is the person's own tool, under their own contract: what it does not tell is theirs to know.
+    unknown = (e.call.model for e in book.entries if e.unpriced and not e.call.model.startswith("command:"))
+    if model := next(unknown, ""):
         raise OverBudget(
             f"earlier calls of {model} have no price, so nobody knows what is left of {limit}; {way_out}"
         )

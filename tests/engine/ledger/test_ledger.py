@@ -195,6 +195,14 @@ def test_an_unknown_model_is_refused_under_a_limit_and_counted_without_one(tmp_p
     later.reserve(call("two", Usage(1)), Limit(Decimal(9)))
 
 
+def test_what_a_command_does_not_tell_leaves_a_limit_to_models(tmp_path: Path) -> None:
+    ledger = ledger_at(tmp_path)
+    ledger.reserve(call("one", Usage(), model="command:mine"))
+    ledger.settle("one", Usage())
+    assert ledger.read().total().unpriced == 1
+    assert ledger.reserve(call("two", Usage(1)), Limit(Decimal(9))).state == "open"
+
+
 def test_a_call_keeps_the_price_that_it_was_reserved_at(tmp_path: Path) -> None:
     ledger_at(tmp_path).reserve(call("one", Usage(1_000_000)))
     dearer = Prices(PRICES.date, "", {"plain": PRICES.models["banded"]})
