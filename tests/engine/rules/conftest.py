@@ -13,9 +13,10 @@ from klineage.kernel import Feature, Kernel
 from klineage.proposer.candidate import Candidate
 from klineage.proposer.rules import RULES, after, derive, features, propose
 from klineage.resources import shipped
+from klineage.surface.cuda_launch import declared
 from klineage.surface.tree import function_locus
 
-FILES = {"triton": "kernel.py", "c": "kernel.c"}
+FILES = {"triton": "kernel.py", "c": "kernel.c", "cuda": "kernel.cu"}
 
 
 @pytest.fixture(scope="session")
@@ -24,7 +25,9 @@ def expert() -> Callable[[str, str], Kernel]:
 
     def load(workload: str, surface: str) -> Kernel:
         path = Path(shipped("experts")) / workload / surface / FILES[surface]
-        return Kernel(surface, path.name, workload, path.read_bytes())  # type: ignore[arg-type]
+        source = path.read_bytes()
+        entry = "+".join(declared(source).launched) if surface == "cuda" else workload
+        return Kernel(surface, path.name, entry, source)  # type: ignore[arg-type]
 
     return load
 
@@ -166,7 +169,7 @@ def _commented(line: bytes, number: int, kernel: Kernel, rng: random.Random) -> 
     code = line.rstrip(b"\r\n")
     if (
         not code.strip()
-        or code.lstrip().startswith((b"#", b"/*", b"*"))
+        or code.lstrip().startswith((b"#", b"/*", b"*", b"//"))
         or b"*/" in code
         or rng.random() < 0.3
     ):

@@ -98,9 +98,25 @@ def _flat(text: str) -> str:
 
 
 def _equal(unit: Unit, function: Function | None, plain: str) -> Iterator[tuple[int, int]]:
-    """The spans in a function that read as ``plain``, whatever the white space."""
-    wanted, last = _flat(plain), -1
+    """The spans in a function that read as ``plain``, whatever the white space: a node, or statements in a row."""
+    wanted, last = _flat(plain), (-1, -1)
     for node in walk(function.node) if function is not None else ():
-        if node.start_byte != last and _flat(unit.text(node)) == wanted:
-            last = node.start_byte  # a node and its only child have one span
-            yield node.start_byte, node.end_byte
+        span = _span(unit, node, wanted)
+        if span is not None and span != last:
+            last = span  # a node and its only child have one span
+            yield span
+
+
+def _span(unit: Unit, node: Node, wanted: str) -> tuple[int, int] | None:
+    """What reads as ``wanted`` and begins with a node: itself, or it and the statements after it."""
+    text = _flat(unit.text(node))
+    if text == wanted:
+        return node.start_byte, node.end_byte
+    block = node.parent is not None and node.parent.type == "compound_statement"
+    following = node.next_sibling
+    while block and following is not None and wanted.startswith(text):
+        text = _flat(unit.source[node.start_byte : following.end_byte].decode("utf-8", "surrogateescape"))
+        if text == wanted:
+            return node.start_byte, following.end_byte
+        following = following.next_sibling
+    return None

@@ -6,11 +6,15 @@ from dataclasses import replace
 
 from klineage.proposer.rules.c.pragmas import UNROLL
 from klineage.proposer.rules.c.restrict import RESTRICT
+from klineage.proposer.rules.cuda.async_copy import ASYNC_COPY
 from klineage.proposer.rules.cuda.cache_operators import CACHE_OPERATORS
-from klineage.proposer.rules.cuda.constants import REGISTER_TILE, VECTOR_WIDTH
-from klineage.proposer.rules.cuda.fast_math import FAST_MATH
+from klineage.proposer.rules.cuda.fast_math import FAST_MATH, RECIPROCAL_ROOT
+from klineage.proposer.rules.cuda.grid_stride import GRID_STRIDE
 from klineage.proposer.rules.cuda.launch_bounds import LAUNCH_BOUNDS
+from klineage.proposer.rules.cuda.register_tile import REGISTER_TILE
+from klineage.proposer.rules.cuda.shared_layout import PADDING, SWIZZLE
 from klineage.proposer.rules.cuda.specialization import SPECIALIZATION
+from klineage.proposer.rules.cuda.vectors import VECTORS
 from klineage.proposer.rules.cuda.warp_shuffles import WARP_SHUFFLES
 from klineage.proposer.rules.rule import Rule
 
@@ -19,7 +23,12 @@ CUDA_RULES: tuple[Rule, ...] = (
     replace(UNROLL, surface="cuda"),
     CACHE_OPERATORS,
     FAST_MATH,
-    VECTOR_WIDTH,
+    RECIPROCAL_ROOT,
+    ASYNC_COPY,
+    VECTORS,
+    PADDING,
+    SWIZZLE,
+    GRID_STRIDE,
     SPECIALIZATION,
     REGISTER_TILE,
     WARP_SHUFFLES,

@@ -20,14 +20,17 @@ def has_kernel(unit: Unit) -> bool:
     return any(f.exported for f in unit.functions)
 
 
-def launches(kernel: Kernel) -> tuple[Launch, ...]:
-    """The declared launches of the kernel's entry."""
-    return declared(kernel.source).of(kernel.entry)
+def launches(kernel: Kernel, function: Function | None = None) -> tuple[Launch, ...]:
+    """The declared launches of the kernel's entry, or those that run a function: a kernel's own, else all."""
+    found = declared(kernel.source).of(kernel.entry)
+    if function is None or not function.jit:
+        return found
+    return tuple(launch for launch in found if launch.kernel == function.name)
 
 
-def flat_blocks(kernel: Kernel) -> None:
-    """Raise NotApplicable unless ``threadIdx.x`` numbers the threads of every launched block."""
-    found = launches(kernel)
+def flat_blocks(kernel: Kernel, function: Function) -> None:
+    """Raise NotApplicable unless ``threadIdx.x`` numbers the threads of every block that runs a function."""
+    found = launches(kernel, function)
     if not found:
         raise NotApplicable("no launch says how many threads a block has")
     if any(launch.block[1:] != (1, 1) for launch in found):

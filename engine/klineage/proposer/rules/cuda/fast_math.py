@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from functools import partial
 
 from klineage.kernel import Feature, Kernel
 from klineage.proposer.rules.c.code import arguments, calls, home
@@ -16,9 +17,10 @@ _ACCURATE = {
     "__expf": "expf", "__exp10f": "exp10f", "__logf": "logf", "__log2f": "log2f", "__log10f": "log10f",
     "__sinf": "sinf", "__cosf": "cosf", "__tanf": "tanf", "__powf": "powf",
 }  # fmt: skip
-_ROOTS = {"rsqrtf": "1.0f / sqrtf"}
-_DIVISIONS = ("__fdividef",)
+_ROOTS = {"rsqrtf": "1.0f / sqrtf", "__frsqrt_rn": "1.0f / sqrtf"}
+_DIVISIONS = ("__fdividef", "__fdiv_rn")
 _BASE = _ACCURATE | _ROOTS
+_APPROXIMATE = (*_ACCURATE, *_DIVISIONS)
 _LOOSE = (
     "init_declarator",
     "assignment_expression",
@@ -29,21 +31,21 @@ _LOOSE = (
 _SIMPLE = re.compile(r"[\w.]+(?:\([^()]*\)|\[[^\[\]]*\])*")
 
 
-def detect(kernel: Kernel) -> tuple[Site, ...]:
+def _detect(kernel: Kernel, *, names: Iterable[str], feature: str) -> tuple[Site, ...]:
     unit = parse_kernel(kernel)
-    if not calls(unit, unit.root, *_BASE, *_DIVISIONS) or not has_kernel(unit):
+    if not calls(unit, unit.root, *names) or not has_kernel(unit):
         return ()
     locus = home(unit)
     try:
-        settings = recorded(unit, _found(unit))
+        settings = recorded(unit, _found(unit, names))
     except NotApplicable:
         settings = {}  # removing says why
-    return (Site(locus, (Feature(locus, "math_approx"),), settings),)
+    return (Site(locus, (Feature(locus, feature),), settings),)
 
 
-def _found(unit: Unit) -> list[Special]:
+def _found(unit: Unit, names: Iterable[str]) -> list[Special]:
     found = []
-    for call in calls(unit, unit.root, *_BASE, *_DIVISIONS):
+    for call in calls(unit, unit.root, *names):
         function = call.child_by_field_name("function")
         name = unit.text(function) if function is not None else ""
         given = [unit.text(a) for a in arguments(call)]
@@ -64,9 +66,9 @@ def _operand(text: str) -> str:
     return text if _SIMPLE.fullmatch(text) else f"({text})"
 
 
-def remove(kernel: Kernel, site: Site) -> Rewrite:
+def _remove(kernel: Kernel, site: Site, *, names: Iterable[str]) -> Rewrite:
     unit = parse_kernel(kernel)
-    found = _found(unit)
+    found = _found(unit, names)
     recorded(unit, found)
     return Rewrite(removed(found))
 
@@ -99,14 +101,31 @@ FAST_MATH = Rule(
     surface="cuda",
     title="Use the accurate functions",
     adds="Use the approximate functions",
-    rationale="rsqrtf, __expf and their like run on the special function unit and round less exactly; the "
+    rationale="__expf, __fdividef and their like run on the special function unit and round less exactly; the "
     "accurate functions take several instructions more.",
     preconditions=(
         "Data types: fp32, with a tolerance that is wider than the approximation's error.",
         "Pipeline: arguments stay in the range where the approximation is good (no denormals, no huge angles).",
         "Hardware: a special function unit for that function.",
     ),
-    detect=detect,
-    remove=remove,
+    detect=partial(_detect, names=_APPROXIMATE, feature="math_approx"),
+    remove=partial(_remove, names=_APPROXIMATE),
+    apply=apply,
+)
+
+RECIPROCAL_ROOT = Rule(
+    name="reciprocal-root",
+    action="math_approx",
+    surface="cuda",
+    title="Divide by a square root",
+    adds="Take the reciprocal root at once",
+    rationale="rsqrtf is one approximate instruction; a square root and a division are two accurate sequences "
+    "of several.",
+    preconditions=(
+        "Data types: fp32, with a tolerance of more than two units in the last place.",
+        "Hardware: a reciprocal root in the special function unit.",
+    ),
+    detect=partial(_detect, names=tuple(_ROOTS), feature="fast_rsqrt"),
+    remove=partial(_remove, names=tuple(_ROOTS)),
     apply=apply,
 )

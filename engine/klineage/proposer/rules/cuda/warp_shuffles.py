@@ -20,6 +20,8 @@ _ALL = ("__shfl_sync", "__shfl_up_sync", *_SHUFFLES)
 _EVERY_LANE = re.compile(r"0[xX][fF]{8}[uU]?[lL]*|~0[uU]?|-1|4294967295[uU]?")
 _TYPES = ("float", "double", "int", "unsigned", "unsigned int")
 _ARRAY = "exchange"
+_OTHER = "other"
+_COMMENT = re.compile(rb"//[^\r\n]*|/\*.*?\*/", re.DOTALL)
 _OWN_LINE = "; own line"
 
 
@@ -99,14 +101,15 @@ def _every_lane(unit: Unit, mask: str) -> bool:
 
 
 def remove(kernel: Kernel, site: Site) -> Rewrite:
-    flat_blocks(kernel)
     unit = parse_kernel(kernel)
     found = _reductions(unit)
-    if re.search(rf"\b{_ARRAY}\b".encode(), unit.source):
-        raise NotApplicable(f"the name {_ARRAY!r} is taken")
+    for name in (_ARRAY, _OTHER):
+        if re.search(rf"\b{name}\b".encode(), _COMMENT.sub(b"", unit.source)):
+            raise NotApplicable(f"the name {name!r} is taken")
     edits: list[Edit] = []
     arrays: dict[str, _Reduction] = {}
     for reduction in found:
+        flat_blocks(kernel, reduction.function)
         if arrays.setdefault(reduction.function.locus, reduction).type != reduction.type:
             raise NotApplicable("one function exchanges values of two types")
         edits.append(_through_memory(unit, reduction))
@@ -133,8 +136,9 @@ def _through_memory(unit: Unit, found: _Reduction) -> Edit:
     at = found.call.start_byte - found.statement.start_byte
     length = found.call.end_byte - found.call.start_byte
     combined = text.encode("utf-8", "surrogateescape")
-    combined = combined[:at] + _other(found).encode() + combined[at + length :]
+    combined = combined[:at] + f"{_ARRAY}[{_OTHER}]".encode() + combined[at + length :]
     lines = [
+        f"const unsigned {_OTHER} = {_other(found)};".encode("utf-8", "surrogateescape"),
         f"{_ARRAY}[threadIdx.x] = {found.value};".encode("utf-8", "surrogateescape"),
         b"__syncwarp();",
         combined,
@@ -156,10 +160,10 @@ def _step(unit: Unit, found: _Reduction, outer: bytes) -> bytes:
 
 
 def _other(found: _Reduction) -> str:
+    """The thread whose value is read; the last lanes of a warp keep their own when values move down."""
     if found.name == "__shfl_xor_sync":
-        return f"{_ARRAY}[threadIdx.x ^ {found.offset}]"
-    own = f"threadIdx.x % 32 + {found.offset} < 32 ? threadIdx.x + {found.offset} : threadIdx.x"
-    return f"{_ARRAY}[{own}]"  # the last lanes of a warp keep their own value
+        return f"threadIdx.x ^ {found.offset}"
+    return f"threadIdx.x % 32 + {found.offset} < 32 ? threadIdx.x + {found.offset} : threadIdx.x"
 
 
 def apply(kernel: Kernel, locus: str, settings: Mapping[str, str]) -> tuple[Edit, ...]:
@@ -181,15 +185,17 @@ def _in_registers(unit: Unit, loop: Node, spelling: str) -> Edit:
     body = loop.child_by_field_name("body")
     inner = [c for c in body.named_children if c.type != "comment"] if body is not None else []
     texts = [unit.text(c) for c in inner]
-    written = re.fullmatch(rf"{_ARRAY}\[threadIdx\.x\] = (\w+);", texts[0]) if len(inner) == 4 else None
-    if body is None or written is None or texts[1] != "__syncwarp();" or texts[3] != "__syncwarp();":
+    if len(inner) != 5 or texts[2] != "__syncwarp();" or texts[4] != "__syncwarp();":
         raise NotApplicable("the loop exchanges nothing through shared memory in the known form")
-    read = re.search(rf"{_ARRAY}\[threadIdx\.x(?: \^ (\w+)| % 32 \+ (\w+) < 32 [^\]]*)\]", texts[2])
-    if read is None:
+    lane = re.fullmatch(
+        rf"const unsigned {_OTHER} = threadIdx\.x(?: \^ (\w+)| % 32 \+ (\w+) < 32 .*);", texts[0]
+    )
+    written = re.fullmatch(rf"{_ARRAY}\[threadIdx\.x\] = (\w+);", texts[1])
+    before, read, after = texts[3].partition(f"{_ARRAY}[{_OTHER}]")
+    if body is None or lane is None or written is None or not read:
         raise NotApplicable("the loop reads no other lane of its warp")
     call, own_line, _ = spelling.partition(_OWN_LINE)
-    first, second, third = call.partition("_, _")[0], written[1], read[1] or read[2]
-    text = texts[2][: read.start()] + f"{first}{second}, {third})" + texts[2][read.end() :]
+    text = f"{before}{call.partition('_, _')[0]}{written[1]}, {lane[1] or lane[2]}){after}"
     newline, start = unit.newline(loop.start_byte), body.start_byte
     lead = b" "
     if own_line:

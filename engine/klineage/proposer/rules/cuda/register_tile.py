@@ -1,10 +1,9 @@
-"""Sizes that a file names once: elements of a vector, and rows or vectors that a thread keeps in registers."""
+"""Register tiles: how many items a thread keeps, where the file names that number once."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Mapping
 
 from tree_sitter import Node
 
@@ -30,20 +29,15 @@ _BUILT_IN = re.compile(
 )
 
 
-def _sizes(unit: Unit, names: Callable[[Unit], set[str]]) -> dict[str, str]:
-    """The named constants that are larger than one."""
-    known = constants(unit)
-    values = {name: whole(unit, known[name]) for name in sorted(names(unit)) if name in known}
-    return {name: str(value) for name, value in values.items() if value is not None and value > 1}
-
-
-def _detect(kernel: Kernel, *, names: Callable[[Unit], set[str]], feature: str) -> tuple[Site, ...]:
+def detect(kernel: Kernel) -> tuple[Site, ...]:
     unit = parse_kernel(kernel)
-    found = _sizes(unit, names) if has_kernel(unit) else {}
-    if not found:
+    known = constants(unit)
+    sizes = {name: whole(unit, known[name]) for name in sorted(_register_extents(unit)) if name in known}
+    large = {name: str(size) for name, size in sizes.items() if size is not None and size > 1}
+    if not large or not has_kernel(unit):
         return ()
     locus = home(unit)
-    return (Site(locus, (Feature(locus, feature),), found),)
+    return (Site(locus, (Feature(locus, "register_tiling"),), large),)
 
 
 def apply(kernel: Kernel, locus: str, settings: Mapping[str, str]) -> tuple[Edit, ...]:
@@ -59,7 +53,7 @@ def apply(kernel: Kernel, locus: str, settings: Mapping[str, str]) -> tuple[Edit
     return tuple(sorted(edits))
 
 
-def _all_one(kernel: Kernel, site: Site) -> Rewrite:
+def remove(kernel: Kernel, site: Site) -> Rewrite:
     unit = parse_kernel(kernel)
     _block_stays_possible(kernel, set(site.settings))
     for name in site.settings:
@@ -124,66 +118,6 @@ def _number(tree: Tree, values: Mapping[str, int]) -> int | None:
     return None
 
 
-def _vector_widths(unit: Unit) -> set[str]:
-    """The constants that say how many elements an aligned structure holds through which pointers are read."""
-    found: set[str] = set()
-    for node in walk(unit.root):
-        name, body = node.child_by_field_name("name"), node.child_by_field_name("body")
-        if node.type != "struct_specifier" or name is None or body is None or not _aligned(unit, node):
-            continue
-        if not _read_through(unit, unit.text(name)):
-            continue
-        sizes = {unit.text(s) for n in walk(body) if n.type == "array_declarator" for s in extents(n)}
-        if node.parent is not None and node.parent.type == "template_declaration":
-            sizes |= {
-                unit.text(a)
-                for n in walk(unit.root)
-                if n.type == "template_argument_list"
-                for a in n.named_children
-            }
-        found |= sizes
-    return found
-
-
-def _aligned(unit: Unit, struct: Node) -> bool:
-    body = struct.child_by_field_name("body")
-    head = unit.source[struct.start_byte : body.start_byte if body is not None else struct.end_byte]
-    return re.search(rb"\balignas\b|\b__align__\b", head) is not None
-
-
-def _read_through(unit: Unit, name: str) -> bool:
-    """Whether a pointer is cast to the structure."""
-    pattern = rf"(?:reinterpret_cast\s*<|\()\s*(?:const\s+)?{re.escape(name)}\b[^;(){{}}]*\*\s*[>)]"
-    return re.search(pattern, unit.source.decode("utf-8", "replace")) is not None
-
-
-def _narrowed(kernel: Kernel, site: Site) -> Rewrite:
-    if _BUILT_IN.search(kernel.source):
-        raise NotApplicable("built-in vector types are in use too, and have a width of their own")
-    return _all_one(kernel, site)
-
-
-VECTOR_WIDTH = Rule(
-    name="vector-width",
-    action="vectorize",
-    surface="cuda",
-    title="Load and store one element at a time",
-    adds="Load and store vectors",
-    rationale="A thread moves a whole aligned vector in one instruction; with one element a vector each "
-    "element takes an instruction, and a warp moves less in each.",
-    preconditions=(
-        "Layout: the elements of a vector are neighbours in memory.",
-        "Storage: each vector begins at an address that is a multiple of its size, also in the second row.",
-        "Pipeline: what is left at the end of a row is no vector, and goes another way.",
-        "Hardware: loads and stores of up to 16 bytes a thread.",
-    ),
-    detect=partial(_detect, names=_vector_widths, feature="vectorize"),
-    remove=_narrowed,
-    apply=apply,
-    after=("unroll",),
-)
-
-
 def _register_extents(unit: Unit) -> set[str]:
     """The constants that are extents of local arrays and bounds of the loops over them."""
     found: set[str] = set()
@@ -191,7 +125,7 @@ def _register_extents(unit: Unit) -> set[str]:
         bounds = {unit.text(b) for n in walk(function.body) if (b := _bound(n)) is not None}
         found |= {size for size in _local_extents(unit, function) if size in bounds}
     shared = {s for f in unit.functions for s in _shared_extents(unit, f)}
-    return found - shared - _vector_widths(unit)
+    return found - shared
 
 
 def _bound(node: Node) -> Node | None:
@@ -233,8 +167,8 @@ REGISTER_TILE = Rule(
         "Pipeline: the loops over the items have constant bounds and are unrolled, or the arrays are no registers.",
         "Hardware: enough threads remain to occupy every multiprocessor.",
     ),
-    detect=partial(_detect, names=_register_extents, feature="register_tiling"),
-    remove=_all_one,
+    detect=detect,
+    remove=remove,
     apply=apply,
-    after=("unroll", "vectorize", "vector_access"),
+    after=("unroll", "vectorize"),
 )
