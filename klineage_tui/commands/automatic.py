@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from klineage.errors import KlineageError
@@ -69,6 +70,10 @@ def add_proposer(parser: argparse.ArgumentParser) -> None:
         "--budget", metavar="DOLLARS",
         help=f"what the calls for this lineage may cost, all runs together; a model needs one, or '{NO_BUDGET}'",
     )  # fmt: skip
+    parser.add_argument(
+        "--record", type=Path, metavar="FILE",
+        help="add every question and its answer to this file, without secrets; replay:FILE answers from it",
+    )  # fmt: skip
 
 
 def limit_of(arguments: argparse.Namespace) -> Limit | None:
@@ -94,8 +99,9 @@ def proposer_of(walk: Walk, arguments: argparse.Namespace, limit: Limit | None) 
     from klineage_tui.config import load_config
 
     context = Context(
-        walk.workspace.git.place, walk.id, load_config().proposer, limits=(limit,) if limit else ()
-    )
+        walk.workspace.git.place, walk.id, load_config().proposer,
+        limits=(limit,) if limit else (), fresh=getattr(arguments, "fresh", False), record=arguments.record,
+    )  # fmt: skip
     return proposer_named(arguments.proposer, context)
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from klineage.errors import KlineageError
 
+from klineage_tui.commands.automatic import add_proposer, limit_of, proposer_of
 from klineage_tui.commands.common import (
     Run,
     add_host,
@@ -38,6 +39,7 @@ def _add_choice(parser: argparse.ArgumentParser, verb: str) -> None:
     parser.add_argument(
         "--file", type=Path, metavar="FILE", help=f"{verb} this file of yours instead of a proposal"
     )
+    add_proposer(parser)
     parser.add_argument("--title", default="", metavar="TEXT", help="what your step does, in a few words")
     parser.add_argument(
         "--action", default="", metavar="A", help="what your step removes: a word such as pipeline"
@@ -98,8 +100,8 @@ def _chosen(walk: Walk, arguments: argparse.Namespace) -> Candidate:
                 "--title, --action and --removes name a step of yours; give --file or --hunks too, or leave them out: "
                 "a proposal has its own"
             )
-        return _proposal(walk, arguments.number)
-    base = _proposal(walk, arguments.number)
+        return _proposal(walk, arguments)
+    base = _proposal(walk, arguments)
     part = walk.part(base, _numbers(arguments.hunks))
     named = bool(arguments.title or arguments.action or arguments.removes is not None)
     return walk.edited(part.source, base=base, **_said(arguments)) if named else part
@@ -123,13 +125,26 @@ def _said(arguments: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def _proposal(walk: Walk, number: int) -> Candidate:
+def _proposal(walk: Walk, arguments: argparse.Namespace) -> Candidate:
+    if arguments.proposer != "rules":
+        return _answered(walk, arguments)
+    number: int = arguments.number
     candidates = walk.candidates()
     if not 1 <= number <= len(candidates):
         raise KlineageError(
             f"{walk.id} has {plural(len(candidates), 'proposal')}, not a number {number}; klineage propose {walk.id} lists them"
         )
     return candidates[number - 1]
+
+
+def _answered(walk: Walk, arguments: argparse.Namespace) -> Candidate:
+    """The answer of another proposer: the one that was asked for and not decided on, else a new one."""
+    attempt = next(iter(walk.ask(proposer_of(walk, arguments, limit_of(arguments)))), None)
+    if attempt is None:
+        raise KlineageError(f"{arguments.proposer} sees nothing left to take out of {walk.id}")
+    if attempt.candidate is None or attempt.problem:
+        raise KlineageError(f"{arguments.proposer} has no proposal for {walk.id}: {attempt.problem}")
+    return attempt.candidate
 
 
 def _numbers(text: str) -> set[int]:

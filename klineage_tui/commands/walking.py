@@ -17,6 +17,7 @@ from klineage_tui.commands.common import (
     say,
     step_row,
 )
+from klineage_tui.commands.proposing import add_asking, ask
 
 if TYPE_CHECKING:
     from klineage.kernel import Kernel
@@ -30,11 +31,14 @@ def propose_command(parser: argparse.ArgumentParser) -> Run:
     parser.add_argument(
         "--all", action="store_true", help="also list what rules see and do not offer, and why not"
     )
+    add_asking(parser)
     add_json(parser)
     return _propose
 
 
 def _propose(arguments: argparse.Namespace) -> int:
+    if arguments.proposer != "rules":
+        return ask(arguments)
     from klineage_tui.text.unified import unified_diff
 
     with opened_walk(arguments) as walk:

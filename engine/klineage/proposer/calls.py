@@ -17,7 +17,7 @@ from typing import Any
 
 from klineage.errors import KlineageError
 from klineage.ledger import Call, Ledger, Limit, new_call_id
-from klineage.proposer.base import OnProposerEvent
+from klineage.proposer.base import OnProposerEvent, ProposerEvent
 from klineage.proposer.folder import CallFolder
 from klineage.proposer.question import Outcome, Question, Reply
 
@@ -50,6 +50,8 @@ class PaidCalls:
         wanted = (question.task, question.lineage, question.proposer)
         for folder, asked in () if self.fresh else adopt(self.git_dir, question.kernel):
             if (asked.task, asked.lineage, asked.proposer) == wanted:
+                if on_event is not None:
+                    on_event(ProposerEvent("status", "an answer that was paid for earlier"))
                 yield self._follow(folder, on_event, cancel)
 
     def ask(
