@@ -21,6 +21,8 @@ from klineage.errors import KlineageError
 VERBS: dict[str, tuple[str, str]] = {
     "demo": ("start", "open the app on a workspace made from the shipped experts"),
     "new": ("start", "start a lineage from an expert kernel"),
+    "workload": ("workloads", "show a workload, or another project's problem as one"),
+    "import-series": ("series", "make a lineage of versions: numbered files, or a git history"),
     "list": ("read", "list the lineages of the workspace"),
     "propose": ("walking", "list what rules offer for the current state, or ask a model or a command"),
     "gate": ("gating", "judge a kernel: static, compile, correctness, profile"),
