@@ -25,6 +25,7 @@ class Readable:
     _string: list[str] = field(default_factory=list)
     _inside: bool = False
     _escape: str = ""
+    _high: int = 0
     _is_value: bool = False
 
     def feed(self, piece: str) -> str:
@@ -65,7 +66,12 @@ class Readable:
             code = int(digits, 16)
         except ValueError:
             return ""
-        return self._said(chr(code) if not 0xD800 <= code <= 0xDFFF else "\ufffd")
+        high, self._high = self._high, code if 0xD800 <= code < 0xDC00 else 0
+        if self._high:
+            return ""  # the first half of a character
+        if 0xDC00 <= code < 0xE000:
+            return self._said(chr(0x10000 + ((high - 0xD800) << 10) + code - 0xDC00) if high else "\ufffd")
+        return self._said(chr(code))
 
     def _said(self, text: str) -> str:
         if not self._is_value:
