@@ -19,6 +19,8 @@ from klineage.proposer.rules.c.code import (
 from klineage.proposer.rules.rule import NotApplicable, Rewrite, Rule, Site
 from klineage.surface.tree import Edit, Unit, ancestors, merge_edits, parse_kernel, walk
 
+_ALIGNED, _PLAIN = "aligned_alloc", "malloc"
+_ROOM = "malloc()"  # the memory that a function asks for
 _AGAIN = "again "  # the promise is an assignment of its own: x = __builtin_assume_aligned(x, 64);
 
 
@@ -35,10 +37,21 @@ def detect(kernel: Kernel) -> tuple[Site, ...]:
             settings[f"{_function(unit, start)}{name}[]"] = re.sub(
                 r".*\(\((.*)\)\)$", r"\1", text, flags=re.DOTALL
             )
+    for call in _allocations(unit, _ALIGNED):
+        key = f"{_function(unit, call.start_byte)}{_ROOM}"
+        settings[key] = " ".join(filter(None, (settings.get(key), unit.text(arguments(call)[0]))))
     if not settings or not any(f.exported for f in unit.functions):
         return ()
     locus = home(unit)
     return (Site(locus, (Feature(locus, "alignment"),), settings),)
+
+
+def _allocations(unit: Unit, name: str) -> list[Node]:
+    """The calls that ask for memory, where the alignment has no white space in it."""
+    if name == _PLAIN:
+        return [c for c in calls(unit, unit.root, name) if len(arguments(c)) == 1]
+    found = [c for c in calls(unit, unit.root, name) if len(arguments(c)) == 2]
+    return [c for c in found if " " not in unit.text(arguments(c)[0])]
 
 
 def _promises(unit: Unit) -> list[Node]:
@@ -93,6 +106,10 @@ def remove(kernel: Kernel, site: Site) -> Rewrite:
         else:
             pointer = arguments(call)[0]
             edits += [Edit(call.start_byte, pointer.start_byte), Edit(pointer.end_byte, call.end_byte)]
+    for call in _allocations(unit, _ALIGNED):
+        callee, size = call.child_by_field_name("function"), arguments(call)[1]
+        if callee is not None:
+            edits.append(Edit(callee.start_byte, size.start_byte, f"{_PLAIN}(".encode()))
     return Rewrite(merge_edits(edits, _with_blank_line(unit, gone)))
 
 
@@ -130,6 +147,8 @@ def apply(kernel: Kernel, locus: str, settings: Mapping[str, str]) -> tuple[Edit
         if value.startswith(_AGAIN):
             text = f"{name} = __builtin_assume_aligned({name}, {value.removeprefix(_AGAIN)});"
             again.setdefault(function, []).append(text)
+        elif name == _ROOM:
+            edits += _aligned_again(unit, function, value.split())
         elif name.endswith("[]"):
             at = _declared_array(unit, function, name[:-2])
             edits.append(Edit(at, at, f" __attribute__(({value}))".encode("utf-8", "surrogateescape")))
@@ -149,6 +168,21 @@ def apply(kernel: Kernel, locus: str, settings: Mapping[str, str]) -> tuple[Edit
     if not edits:
         raise NotApplicable("the step records no alignment")
     return tuple(edits)
+
+
+def _aligned_again(unit: Unit, function: str, alignments: list[str]) -> list[Edit]:
+    inside = f"{function}." if function else ""
+    found = [c for c in _allocations(unit, _PLAIN) if _function(unit, c.start_byte) == inside]
+    if len(found) != len(alignments):
+        raise NotApplicable(f"{function} asks {len(found)} times for memory, not {len(alignments)} times")
+    edits = []
+    for call, alignment in zip(found, alignments, strict=True):
+        callee = call.child_by_field_name("function")
+        if callee is not None:
+            edits.append(Edit(callee.start_byte, callee.end_byte, _ALIGNED.encode()))
+        at = arguments(call)[0].start_byte
+        edits.append(Edit(at, at, f"{alignment}, ".encode("utf-8", "surrogateescape")))
+    return edits
 
 
 def _declared_array(unit: Unit, function: str, name: str) -> int:

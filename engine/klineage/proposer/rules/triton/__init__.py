@@ -10,6 +10,7 @@ from klineage.proposer.rules.triton.cache_hints import CACHE_HINTS
 from klineage.proposer.rules.triton.dot import DOT
 from klineage.proposer.rules.triton.even_masks import EVEN_MASKS
 from klineage.proposer.rules.triton.fusion import FUSION
+from klineage.proposer.rules.triton.loop_hints import LOOP_UNROLL, WARP_SPECIALIZE
 from klineage.proposer.rules.triton.online_softmax import ONLINE_SOFTMAX
 from klineage.proposer.rules.triton.peeling import PEELING
 from klineage.proposer.rules.triton.pipelining import PIPELINING
@@ -20,6 +21,8 @@ from klineage.proposer.rules.triton.warps import WARPS
 
 TRITON_RULES: tuple[Rule, ...] = (
     AUTOTUNE,
+    WARP_SPECIALIZE,
+    LOOP_UNROLL,
     PIPELINING,
     PROGRAM_ORDER,
     EVEN_MASKS,

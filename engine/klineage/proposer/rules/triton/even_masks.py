@@ -17,12 +17,15 @@ from klineage.proposer.rules.triton.code import (
     launch_setting,
     launches,
     parameters,
+    sides,
     statements,
     tl_call,
     tl_calls,
 )
 from klineage.surface.lists import add_element, remove_elements
 from klineage.surface.tree import Edit, Function, Unit, apply_edits, merge_edits, parse_kernel
+
+_TARGETS, _BEHIND = "of", "behind"
 
 
 def detect(kernel: Kernel) -> tuple[Site, ...]:
@@ -34,8 +37,24 @@ def detect(kernel: Kernel) -> tuple[Site, ...]:
             if value is None or not all(_same_but_masks(unit, *b[1:]) for b in branches):
                 continue
             locus = _locus(unit, function, branches[0][0])
-            sites.append(Site(locus, (Feature(locus, "mask_specialize"),), {name: value}))
+            settings = {name: value} | _as_written(unit, function, name, branches)
+            sites.append(Site(locus, (Feature(locus, "mask_specialize"),), settings))
     return tuple(sites)
+
+
+def _as_written(
+    unit: Unit, function: Function, name: str, branches: list[tuple[Node, Node, Node]]
+) -> dict[str, str]:
+    """What is specialised, and behind which parameter the flag stands, where that is not the first constant."""
+    targets = [
+        unit.text(p[0]) for _, then, _ in branches for s in statements(then) if (p := sides(s)) is not None
+    ]
+    order = list(parameters(unit, function))
+    constants = [n for n, node in parameters(unit, function).items() if is_constexpr(unit, node)]
+    found = {_TARGETS: " ".join(targets)} if targets else {}
+    if name in order[1:] and constants[0] != name:
+        found[_BEHIND] = order[order.index(name) - 1]
+    return found
 
 
 def _flags(unit: Unit, function: Function) -> dict[str, list[tuple[Node, Node, Node]]]:
@@ -132,11 +151,12 @@ def _reindented(unit: Unit, block: Node, indent: bytes, end: int) -> bytes:
 def apply(kernel: Kernel, locus: str, settings: Mapping[str, str]) -> tuple[Edit, ...]:
     unit = parse_kernel(kernel)
     function, place = unit.function_at(locus), unit.loci.get(locus)
-    if function is None or place is None or len(settings) != 1:
+    flags = [name for name in settings if name not in (_TARGETS, _BEHIND)]
+    if function is None or place is None or len(flags) != 1:
         raise NotApplicable("no such place, or not one flag")
-    name = next(iter(settings))
+    name = flags[0]
     body = place.child_by_field_name("body") if place != function.node else function.body
-    run = _masked_run(unit, body) if body is not None else []
+    run = _masked_run(unit, body, settings.get(_TARGETS, "").split()) if body is not None else []
     if not run:
         raise NotApplicable("no masked loads here to specialise")
     start, end = unit.line_start(run[0].start_byte), unit.lines_of(run[-1])[1]
@@ -158,17 +178,17 @@ def apply(kernel: Kernel, locus: str, settings: Mapping[str, str]) -> tuple[Edit
         + newline
         + masked
     )
-    return (Edit(start, end, text), *_passed(unit, function, name, setting(settings, name)))
+    return (Edit(start, end, text), *_passed(unit, function, name, settings))
 
 
-def _masked_run(unit: Unit, body: Node) -> list[Node]:
-    """The first run of neighbouring statements that are masked loads."""
+def _masked_run(unit: Unit, body: Node, targets: list[str]) -> list[Node]:
+    """The first run of neighbouring statements that are masked loads, of the targets where they are known."""
     run: list[Node] = []
     for statement in statements(body):
-        if (
-            any(tl_call(unit, c) == "load" for c in _masks(unit, statement))
-            and statement.type != "for_statement"
-        ):
+        pair = sides(statement)
+        wanted = not targets or (pair is not None and unit.text(pair[0]) in targets)
+        loads = any(tl_call(unit, c) == "load" for c in _masks(unit, statement))
+        if loads and wanted and statement.type != "for_statement":
             run.append(statement)
         elif run:
             break
@@ -187,18 +207,20 @@ def _unmasked(unit: Unit, run: list[Node], start: int, end: int) -> bytes:
     return apply_edits(unit.source[start:end], shifted)
 
 
-def _passed(unit: Unit, function: Function, name: str, value: str) -> list[Edit]:
-    """The flag as a parameter before the other constants, and in every launch."""
+def _passed(unit: Unit, function: Function, name: str, settings: Mapping[str, str]) -> list[Edit]:
+    """The flag as a parameter, behind the one that is recorded or before all constants, and in every launch."""
     known = parameters(unit, function)
     listing = function.definition.child_by_field_name("parameters")
     order = list(known.values())
     first = next((i for i, n in enumerate(order) if is_constexpr(unit, n)), len(order))
     if listing is None or first == 0 or name in known:
         raise NotApplicable("the flag cannot be added to the kernel's parameters")
-    edits = [add_element(unit, listing, f"{name}: tl.constexpr", order[first - 1])]
+    behind = settings.get(_BEHIND, "")
+    edits = [add_element(unit, listing, f"{name}: tl.constexpr", known.get(behind, order[first - 1]))]
     for launch in launches(unit, function.name):
         last = [a for a in launch.arguments.named_children if a.type not in ("keyword_argument", "comment")]
-        edits.append(add_element(unit, launch.arguments, f"{name}={value}", last[-1] if last else None))
+        after = launch.keyword(unit, behind) or (last[-1] if last else None)
+        edits.append(add_element(unit, launch.arguments, f"{name}={setting(settings, name)}", after))
     return edits
 
 
