@@ -7,12 +7,12 @@ S = exp(gates)[:, None] * S; S = S + outer(k, beta * (v - k @ S)); o = q @ S / s
 ELEMENT = {"triton": "bf16", "c": "fp32", "cuda": "bf16"}
 
 SIZES = {
-    "small": {"batch": 1, "tokens": 64, "heads": 2, "dim": 64},
+    "small": {"batch": 1, "tokens": 64, "heads": 2, "dim": 32},
     "ragged": {"batch": 2, "tokens": 45, "heads": 1, "dim": 32},
     "bench": {"batch": 1, "tokens": 128, "heads": 4, "dim": 64},
     "paper": {"batch": 1, "tokens": 4096, "heads": 96, "dim": 128},
 }
-HIDDEN = {"batch": 1, "tokens": 83, "heads": 3, "dim": 64}
+HIDDEN = {"batch": 1, "tokens": 53, "heads": 1, "dim": 64}
 
 OUTPUTS = ("o", "final_state")
 

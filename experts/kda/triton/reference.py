@@ -64,13 +64,13 @@ def kda_kernel(
         scores = tl.where(upto, scores, 0.0) * scale
         system = tl.where(below, system * beta[:, None], 0.0)
 
-        # (1 + system) has the inverse (1 - s)(1 + s^2)(1 + s^4)(1 + s^8), for s^16 is zero in a chunk of 16.
-        power = tl.dot(system, system, input_precision="ieee")
-        inverse = tl.dot(one - system, one + power, input_precision="ieee")
-        power = tl.dot(power, power, input_precision="ieee")
-        inverse = tl.dot(inverse, one + power, input_precision="ieee")
-        power = tl.dot(power, power, input_precision="ieee")
-        inverse = tl.dot(inverse, one + power, input_precision="ieee")
+        # The inverse of (1 + system) row by row, which stays exact where its powers would cancel out.
+        inverse = -system
+        for i in tl.static_range(2, CHUNK):
+            row = tl.sum(tl.where(places[:, None] == i, inverse, 0.0), axis=0)
+            row += tl.sum(row[:, None] * inverse, axis=0)
+            inverse = tl.where(places[:, None] == i, row[None, :], inverse)
+        inverse += one
 
         sums = tl.cumsum(tl.load(gates_ptr + at, mask=live[:, None], other=0.0), axis=0)
         decay = tl.exp(sums)
@@ -79,15 +79,15 @@ def kda_kernel(
         here = rows[:, None] * DIM + values[None, :]
         v = tl.load(v_ptr + here, mask=live[:, None], other=0.0).to(tl.float32)
 
-        held = tl.dot(k * decay, state, input_precision="tf32")
-        change = tl.dot(inverse, beta[:, None] * (v - held), input_precision="tf32")
-        o = tl.dot(q * decay, state, input_precision="tf32") * scale + tl.dot(scores, change, input_precision="tf32")
+        held = tl.dot(k * decay, state, input_precision="tf32x3")
+        change = tl.dot(inverse, beta[:, None] * (v - held), input_precision="tf32x3")
+        o = tl.dot(q * decay, state, input_precision="tf32x3") * scale + tl.dot(scores, change, input_precision="tf32")
         tl.store(o_ptr + here, o.to(o_ptr.dtype.element_ty), mask=live[:, None])
 
         # What is past the end adds nothing: its gates, keys and beta are zero.
         total = tl.sum(tl.load(gates_ptr + at, mask=live[:, None], other=0.0), axis=0)
         left = tl.exp(total[None, :] - sums) * k
-        state = state * tl.exp(total)[:, None] + tl.dot(tl.trans(left), change, input_precision="tf32")
+        state = state * tl.exp(total)[:, None] + tl.dot(tl.trans(left), change, input_precision="tf32x3")
 
     tl.store(final_state_ptr + square, state)
 
@@ -97,5 +97,5 @@ def kda(q, k, v, gates, beta, initial_state, o, final_state):
     block_v = min(dim, 32)
     kda_kernel[(dim // block_v, heads, batch)](
         q, k, v, gates, beta, initial_state, o, final_state, tokens, heads, dim**-0.5,
-        DIM=dim, CHUNK=16, BLOCK_V=block_v, BLOCK_K=min(dim, 32), num_warps=4,
+        DIM=dim, CHUNK=16, BLOCK_V=block_v, BLOCK_K=16, num_warps=8,
     )
