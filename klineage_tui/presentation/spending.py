@@ -19,6 +19,12 @@ def money(dollars: Decimal, *, at_most: bool = False) -> str:
     return f"${dollars.quantize(step, ROUND_UP if at_most else ROUND_HALF_UP)}"
 
 
+def limit_text(dollars: Decimal) -> str:
+    """A limit as a person would write it: ``$5``, ``$2.50``."""
+    whole = dollars == dollars.to_integral_value()
+    return f"${dollars.to_integral_value()}" if whole else f"${max(dollars, dollars.quantize(_CENT)):f}"
+
+
 def cost(entry: Entry) -> str:
     """What one call cost: ``$0.0123``, ``at most $0.4200`` while nobody knows, ``unpriced``, ``nothing sent``."""
     if entry.state == "released":
@@ -43,7 +49,7 @@ def spend_line(reading: Reading) -> str:
     spent = sum_of(reading.total)
     if reading.limit is None:
         return spent
-    return f"{spent}, of {money(reading.limit.dollars)} ({reading.percent} %)"
+    return f"{spent}, of {limit_text(reading.limit.dollars)} ({reading.percent} %)"
 
 
 def spend_bar(reading: Reading, width: int) -> str:

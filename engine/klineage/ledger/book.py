@@ -55,7 +55,7 @@ class Book:
         return total(self.entries)
 
     def by(self, what: By) -> dict[str, Total]:
-        """Totals by call id, step (kernel hash), lineage or day (UTC), in the order of their first calls."""
+        """Totals by call id, step (``lineage:kernel hash``), lineage or day (UTC), in the order of their first calls."""
         groups: dict[str, list[Entry]] = {}
         for entry in self.entries:
             groups.setdefault(_key(entry, what), []).append(entry)
@@ -86,4 +86,4 @@ def _key(entry: Entry, what: By) -> str:
     call = entry.call
     if what == "day":
         return call.when.astimezone(UTC).date().isoformat()
-    return {"call": call.id, "step": call.step, "lineage": call.lineage}[what]
+    return {"call": call.id, "step": f"{call.lineage}:{call.step}", "lineage": call.lineage}[what]

@@ -1,0 +1,231 @@
+"""ledger: what paid calls cost, and what a run may cost."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from klineage.errors import KlineageError
+
+from klineage_tui.commands.common import (
+    Run,
+    add_json,
+    add_workspace,
+    opened_workspace,
+    plural,
+    print_json,
+    say,
+)
+
+if TYPE_CHECKING:
+    from klineage.ledger import Book, By, Entry, Estimate, Ledger, Total
+    from klineage.lineage import Workspace
+
+BY = ("call", "step", "lineage", "day")  # those of klineage.ledger, which --help should not import
+
+
+def ledger_command(parser: argparse.ArgumentParser) -> Run:
+    parser.add_argument("id", nargs="?", default="", metavar="ID", help="of this lineage (default: of all)")
+    add_workspace(parser)
+    parser.add_argument(
+        "--by", choices=BY, default="call",
+        help="one line for each call, state of the walk, lineage, or day in UTC (default: call)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--estimate", nargs="?", const="", metavar="MODEL",
+        help="instead, what walking ID on from here may cost by a model (default: the configured one)",
+    )  # fmt: skip
+    parser.add_argument("--max-steps", type=int, metavar="N", help="with --estimate: of so many steps")
+    parser.add_argument(
+        "--best-of", type=int, default=1, metavar="N", help="with --estimate: with N candidates a step"
+    )
+    parser.add_argument("--prices", action="store_true", help="instead, the prices that are reckoned with")
+    add_json(parser)
+    return _ledger
+
+
+def _ledger(arguments: argparse.Namespace) -> int:
+    from klineage.ledger import Ledger
+
+    if arguments.estimate is None and (arguments.max_steps is not None or arguments.best_of != 1):
+        raise KlineageError("--max-steps and --best-of belong to --estimate; add it, or leave them out")
+    with opened_workspace(arguments) as workspace:
+        ledger = Ledger.of(workspace.git.place)
+        if arguments.prices:
+            return _prices(ledger, arguments.json)
+        if arguments.id:
+            workspace.head(arguments.id)
+        if arguments.estimate is not None:
+            return _estimate(workspace, ledger, arguments)
+        book = ledger.read().of(arguments.id)
+        steps = _step_names(workspace, book) if arguments.by == "step" else {}
+        if arguments.json:
+            print_json(_as_json(book, arguments.by, steps))
+        else:
+            _say(book, arguments.by, steps)
+    return 0
+
+
+def _say(book: Book, by: By, steps: dict[str, str]) -> None:
+    from klineage_tui.presentation.spending import sum_of, table
+
+    if not book.entries:
+        say("no paid call yet")
+    rows = _call_rows(book) if by == "call" else _group_rows(book, by, steps)
+    numbers = range(4, 9) if by == "call" else range(1, 7)
+    for line in table(rows, right=frozenset(numbers)) if book.entries else ():
+        say(line)
+    total = book.total()
+    if book.entries:
+        say(f"{plural(total.calls, 'call')}, {sum_of(total)}")
+    for torn in book.torn:
+        say(
+            f"line {torn.number} of the ledger cannot be read, most likely torn by a cut of power: {torn.text[:80]}"
+        )
+
+
+def _call_rows(book: Book) -> list[list[str]]:
+    from klineage_tui.presentation.spending import cost
+
+    head = ["call", "lineage", "model", "outcome", "input", "cached", "written", "output", "cost"]
+    rows = [
+        [
+            e.call.id,
+            e.call.lineage,
+            e.call.model,
+            e.outcome if e.state != "open" else "not settled",
+            *_tokens(e),
+            cost(e),
+        ]
+        for e in book.entries
+    ]
+    return [head, *rows]
+
+
+def _tokens(entry: Entry) -> list[str]:
+    if entry.state != "settled":
+        return ["", "", "", ""]
+    usage = entry.usage
+    return [f"{n:,}" for n in (usage.input, usage.cached, usage.cache_write, usage.output)]
+
+
+def _group_rows(book: Book, by: By, steps: dict[str, str]) -> list[list[str]]:
+    from klineage_tui.presentation.spending import sum_of
+
+    rows = [[by, "calls", "input", "cached", "written", "output", "cost"]]
+    for key, total in book.by(by).items():
+        usage = total.usage
+        counts = (total.calls, usage.input, usage.cached, usage.cache_write, usage.output)
+        rows.append([steps.get(key, key), *(f"{count:,}" for count in counts), sum_of(total)])
+    return rows
+
+
+def _as_json(book: Book, by: By, steps: dict[str, str]) -> dict[str, Any]:
+    rows: list[dict[str, Any]]
+    if by == "call":
+        rows = [_entry_json(entry) for entry in book.entries]
+    else:
+        rows = [
+            {"key": key, **({"step": steps.get(key)} if by == "step" else {}), **_total_json(total)}
+            for key, total in book.by(by).items()
+        ]
+    torn = [{"line": torn.number, "text": torn.text} for torn in book.torn]
+    return {"by": by, "rows": rows, "total": _total_json(book.total()), "torn": torn}
+
+
+def _entry_json(entry: Entry) -> dict[str, Any]:
+    call = entry.call
+    return {
+        "key": call.id, "lineage": call.lineage, "kernel": call.step, "proposer": call.proposer, "model": call.model,
+        "prompt": call.prompt, "when": call.when, "state": entry.state, "outcome": entry.outcome,
+        "ended": entry.ended, "worst": call.worst, "usage": entry.usage if entry.state == "settled" else None,
+        "dollars": entry.dollars, "at_most": entry.at_most,
+    }  # fmt: skip
+
+
+def _total_json(total: Total) -> dict[str, Any]:
+    return {
+        "calls": total.calls, "usage": total.usage, "dollars": total.dollars, "open": total.open,
+        "at_most": total.at_most, "unpriced": total.unpriced,
+    }  # fmt: skip
+
+
+def _step_names(workspace: Workspace, book: Book) -> dict[str, str]:
+    """The states that were asked about, as ``gemm 3``; by the keys of ``Book.by``."""
+    names: dict[str, str] = {}
+    for lineage in {entry.call.lineage for entry in book.entries} & {s.id for s in workspace.lineages()}:
+        for step in workspace.history(lineage):
+            names[f"{lineage}:{step.kernel}"] = f"{lineage} {step.number}  {step.subject}"
+    return names
+
+
+def _estimate(workspace: Workspace, ledger: Ledger, arguments: argparse.Namespace) -> int:
+    from klineage_tui.presentation.spending import money
+
+    if not arguments.id:
+        raise KlineageError("--estimate is for one lineage; name it")
+    model, found = estimated(workspace, ledger, arguments)
+    spent = ledger.read().of(arguments.id).total()
+    if arguments.json:
+        print_json(
+            {"id": arguments.id, "model": model, "calls": found.calls, "dollars": found.dollars, "basis": found.basis,
+             "spent": _total_json(spent)}
+        )  # fmt: skip
+    else:
+        say(f"{plural(found.calls, 'call')} of {model}, about {money(found.dollars)} ({found.basis})")
+        say(
+            f"{arguments.id} has cost {money(spent.committed, at_most=True)} so far; --budget is the limit of both together"
+        )
+    return 0
+
+
+def estimated(workspace: Workspace, ledger: Ledger, arguments: argparse.Namespace) -> tuple[str, Estimate]:
+    """What walking on may cost: a call for each mechanism that is seen, and one that finds nothing more."""
+    from klineage.ledger import estimate
+    from klineage.walk import Walk
+
+    from klineage_tui.config import load_config
+
+    model = arguments.estimate or load_config().proposer.model
+    price = ledger.prices.find(model)
+    if price is None:
+        raise KlineageError(f"{model} has no price; give it one in prices.toml beside config.toml")
+    walk = Walk(workspace, arguments.id)
+    state = walk.state()
+    steps = (
+        len(state.features) if arguments.max_steps is None else min(arguments.max_steps, len(state.features))
+    )
+    size = len(state.kernel.source) + len(walk.workload.source)
+    return model, estimate(ledger.read(), model, price, steps * arguments.best_of + 1, size)
+
+
+def _prices(ledger: Ledger, as_json: bool) -> int:
+    from klineage.ledger import own_file
+
+    from klineage_tui.presentation.spending import table
+
+    prices = ledger.prices
+    if as_json:
+        models = {
+            model: {**price.to_json(), "own": model in prices.own} for model, price in prices.models.items()
+        }
+        print_json(
+            {"date": prices.date, "source": prices.source, "own_file": str(own_file()), "models": models}
+        )
+        return 0
+    rows = [["model", "input", "cached", "written", "output", "$ a million tokens"]]
+    for model, price in prices.models.items():
+        bands = [(model, price, "yours" if model in prices.own else "")]
+        if price.long is not None:
+            bands.append((f"  above {price.above:,} tokens", price.long, ""))
+        rows += [
+            [name, *(str(r) for r in (p.input, p.cached, p.cache_write, p.output)), note]
+            for name, p, note in bands
+        ]
+    for line in table(rows, right=frozenset((1, 2, 3, 4))):
+        say(line)
+    say(f"{prices.source}, {prices.date}; your own prices: {own_file()}")
+    return 0
+
+
+COMMANDS = {"ledger": ledger_command}
