@@ -7,7 +7,7 @@ work, where counts are all that is known), and a pass in a worker that has run n
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
@@ -159,11 +159,18 @@ def _edits(
     if kept is not None:
         yield kept.proposer, kept.source
     maker = maker_of(step)
-    proposer = deriving.ask(maker) if maker and deriving.ask is not None else None
-    if proposer is not None and (kept is None or deriving.renew):
-        yield from _asked(deriving, proposer, step, before, problems)
-    elif maker and kept is None:
-        problems.append(f"{maker}, who made the step, was not asked; klineage derive asks")
+    if not maker or (kept is not None and not deriving.renew):
+        return
+    try:
+        proposer = deriving.ask(maker) if deriving.ask is not None else None
+        if proposer is not None:
+            yield from _asked(deriving, proposer, step, before, problems)
+            return
+    except KlineageError as error:  # no key, no money left: the step is still there, and says so
+        deriving.check_cancelled()
+        problems.append(f"{maker}: {error}")
+        return
+    problems.append(f"{maker}, who made the step, was not asked; klineage derive asks, within a --budget")
 
 
 def rule_of(step: Step) -> str | None:
@@ -207,7 +214,7 @@ def _asked(
             _task(deriving, step, before, tuple(tried)), deriving.on_event, deriving.cancel
         )
         attempt = next(iter(attempts), None)
-        if isinstance(attempts, Iterator) and hasattr(attempts, "close"):
+        if isinstance(attempts, Generator):
             attempts.close()
         deriving.check_cancelled()
         if attempt is None:
@@ -216,7 +223,7 @@ def _asked(
         if attempt.candidate is None:
             problems.append(f"{proposer.name}: {attempt.problem}")
         else:
-            yield attempt.candidate.proposer or proposer.name, attempt.candidate.source
+            yield attempt.proposer, attempt.candidate.source
         said = "; ".join(problems[told:])
         tried.append(Tried(f"Put {step.action} back", step.action, step.locus, said))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 from klineage.errors import KlineageError
@@ -36,6 +37,27 @@ def kernel_of(
 
     function = entry_of(chosen, name, source, workload, wanted=entry)
     return Kernel(chosen, name, function, source, flags=flags_of(chosen, source))
+
+
+def loose_kernel(path: Path) -> Kernel:
+    """The kernel in ``path`` when there is no workload that says what to enter: the last function that can be.
+
+    Raises KlineageError for a file that is no text, or of no language that is walked.
+    """
+    from klineage.surface.dispatch import autotune_configs, flags_of
+    from klineage.surface.tree import parse
+
+    source, surface = read_bytes(path), surface_of(path.name)
+    functions = parse(surface, path.name, source).functions
+    if surface == "cuda":
+        entry = "+".join(f.name for f in functions if f.jit)
+    else:
+        entry = next(
+            (f.name for f in reversed(functions) if (f.exported if surface == "c" else not f.jit)), ""
+        )
+    kernel = Kernel(surface, path.name, entry, source, flags=flags_of(surface, source))
+    configs = autotune_configs(kernel)
+    return replace(kernel, config=configs[0]) if configs else kernel
 
 
 def read_bytes(path: Path) -> bytes:

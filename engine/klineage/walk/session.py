@@ -129,9 +129,9 @@ class Walk:
         numbers = [i for i, step in enumerate(state.steps) if step.commit == at]
         steps = state.steps[: numbers[0] + 1] if numbers else state.steps[:1]
         words = settling.words_at(state.settled, steps)
-        return audit(self.kernel_at(at), words, self._report_of(at))
+        return audit(self.kernel_at(at), words, self.report_of(at))
 
-    def _report_of(self, commit: str) -> Report | None:
+    def report_of(self, commit: str) -> Report | None:
         """The latest report on exactly this state's bytes."""
         wanted = self.kernel_at(commit).hash
         own = [report for report in self.reports(commit) if report.kernel == wanted]
@@ -144,7 +144,7 @@ class Walk:
             candidate,
             state.words,
             by_hand=by_hand,
-            head_report=self._report_of(state.head.commit),
+            head_report=self.report_of(state.head.commit),
             report=report,
         )
 

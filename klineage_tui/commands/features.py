@@ -1,0 +1,122 @@
+"""features: what mechanisms a kernel has, and a person's word where no detector can tell."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from klineage.errors import KlineageError
+
+from klineage_tui.commands.common import Run, add_json, add_workspace, find_step, opened_walk, print_json, say
+
+if TYPE_CHECKING:
+    from klineage.kernel import Kernel
+    from klineage.proposer.features import Finding
+    from klineage.walk import Walk
+
+_SHOWN = 6  # line numbers in a row
+
+
+def features_command(parser: argparse.ArgumentParser) -> Run:
+    parser.add_argument("id", metavar="ID|FILE", help="a lineage, or a kernel file (.py, .c, .cu)")
+    add_workspace(parser)
+    parser.add_argument("--step", metavar="N", help="of this state (default: the current one)")
+    parser.add_argument("--all", action="store_true", help="list what is absent too")
+    parser.add_argument(
+        "--settle", metavar="NAME=STATE",
+        help="say that an unknown mechanism (a name, or 'locus / name') is present or absent; undo takes it back",
+    )  # fmt: skip
+    parser.add_argument("--why", default="", help="with --settle: how you know, in a few words")
+    add_json(parser)
+    return _features
+
+
+def _features(arguments: argparse.Namespace) -> int:
+    file = Path(arguments.id)
+    if file.suffix in (".py", ".c", ".cu") and file.is_file():
+        if arguments.step or arguments.settle:
+            raise KlineageError(f"--step and --settle are for a lineage, and {file} is a file")
+        return _of_file(file, arguments)
+    with opened_walk(arguments) as walk:
+        commit = find_step(walk, arguments.step).commit if arguments.step else None
+        if arguments.settle:
+            name, sign, state = arguments.settle.rpartition("=")
+            if not sign:
+                raise KlineageError(
+                    f"--settle cannot be {arguments.settle!r}; write NAME=present or NAME=absent"
+                )
+            walk.settle(name.strip(), state.strip(), arguments.why, commit=commit)
+        _show(arguments, walk.findings(commit), _of_walk(walk, commit))
+    return 0
+
+
+def _of_walk(walk: Walk, commit: str | None) -> tuple[str, Kernel, str]:
+    """(what is shown, its kernel, its compiled code in one line)."""
+    from klineage.proposer.features import code_of
+
+    state = walk.state()
+    at = commit or state.head.commit
+    report = walk.report_of(at)
+    code = code_of(report) if report is not None else None
+    return walk.id, walk.kernel_at(at), code.text if code is not None else ""
+
+
+def _of_file(file: Path, arguments: argparse.Namespace) -> int:
+    from klineage.proposer.features import audit
+    from klineage.walk.reading import loose_kernel
+
+    kernel = loose_kernel(file)
+    _show(arguments, audit(kernel), (str(file), kernel, ""))
+    return 0
+
+
+def _show(arguments: argparse.Namespace, findings: tuple[Finding, ...], of: tuple[str, Kernel, str]) -> None:
+    from klineage.proposer.features import described
+
+    what, kernel, code = of
+    if arguments.json:
+        rows = [finding_row(kernel, finding) for finding in findings]
+        print_json(
+            {"of": what, "surface": kernel.surface, "kernel": kernel.hash, "code": code, "features": rows}
+        )
+        return
+    if code:
+        say(f"compiled: {code}")
+    texts = kernel.text.splitlines()
+    shown = [f for f in findings if arguments.all or f.state == "present" or f.lines or f.settled]
+    for finding in shown:
+        who = f"  settled by {finding.who}" if finding.settled else ""
+        say(f"{finding.state:<8} {finding.name:<24} {finding.locus}{_lines(finding)}{who}")
+        say(f"         {finding.why or described(kernel.surface, finding.name)}")
+        if finding.lines and finding.lines[0] <= len(texts):
+            say(f"         {finding.lines[0]:>4} | {texts[finding.lines[0] - 1].strip()}")
+    open_ = [f.name for f in findings if f.state == "unknown" and not f.lines]
+    if open_ and not arguments.all:
+        say(f"no text shows for certain: {', '.join(open_)}")
+
+
+def _lines(finding: Finding) -> str:
+    if not finding.lines:
+        return ""
+    some = ", ".join(str(line) for line in finding.lines[:_SHOWN])
+    return f"  line{'s' if len(finding.lines) > 1 else ''} {some}{', ...' if len(finding.lines) > _SHOWN else ''}"
+
+
+def finding_row(kernel: Kernel, finding: Finding) -> dict[str, Any]:
+    """A finding as the JSON object that is printed of it."""
+    from klineage.proposer.features import described
+
+    return {
+        "name": finding.name,
+        "locus": finding.locus,
+        "state": finding.state,
+        "lines": list(finding.lines),
+        "why": finding.why,
+        "by": finding.by,
+        "settled_by": finding.who or None,
+        "what": described(kernel.surface, finding.name),
+    }
+
+
+COMMANDS = {"features": features_command}
