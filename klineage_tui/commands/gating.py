@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 def gate_command(parser: argparse.ArgumentParser) -> Run:
     parser.add_argument("file", metavar="FILE", type=Path, help="the kernel")
     parser.add_argument(
-        "--workload", required=True, metavar="W", help="a shipped workload's name, or a path to yours"
+        "--workload",
+        required=True,
+        metavar="W",
+        help="a shipped workload's name, or a path to yours (docs/workloads.md)",
     )
     parser.add_argument("--against", metavar="FILE", type=Path, help="profile it against this kernel")
     parser.add_argument("--surface", metavar="S", help="triton, c or cuda (default: from the file's name)")

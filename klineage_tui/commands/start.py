@@ -36,7 +36,10 @@ def _demo(arguments: argparse.Namespace) -> int:
 def new_command(parser: argparse.ArgumentParser) -> Run:
     parser.add_argument("kernel", metavar="KERNEL", type=Path, help="the expert kernel's source file")
     parser.add_argument(
-        "--workload", required=True, metavar="W", help="a shipped workload's name, or a path to yours"
+        "--workload",
+        required=True,
+        metavar="W",
+        help="a shipped workload's name, or a path to yours (docs/workloads.md)",
     )
     parser.add_argument("--surface", metavar="S", help="triton, c or cuda (default: from the file's name)")
     parser.add_argument("--platform", metavar="P", help="default: this machine's (nvidia-sm90 without a GPU)")

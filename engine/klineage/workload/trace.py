@@ -10,7 +10,8 @@ from typing import Any
 
 from klineage.workload.constants import Unknown, evaluate
 from klineage.workload.sizes import Dims, Given, Sizes, derived
-from klineage.workload.trace_files import Definition, Record, Tensor, find
+from klineage.workload.trace_definition import Definition, Tensor
+from klineage.workload.trace_records import Record, find
 from klineage.workload.writing import constant, head, note_on_sizes, shown, sizes
 
 _FLOATS = ("fp64", "fp32", "fp16", "bf16")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ast
 import io
-import json
 import tokenize
+import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -70,7 +70,9 @@ def problem(source: bytes, path: Path) -> Problem:
     try:
         encoding, _ = tokenize.detect_encoding(io.BytesIO(source).readline)
         text = source.decode(encoding).replace("\r\n", "\n").replace("\r", "\n")
-        tree = ast.parse(text)
+        with warnings.catch_warnings():  # of what the file should have written otherwise
+            warnings.simplefilter("ignore")
+            tree = ast.parse(text)
     except SyntaxError as error:
         raise KlineageError(f"{path}:{error.lineno or 1}: not valid Python: {error.msg}") from error
     except (ValueError, LookupError, RecursionError, MemoryError) as error:
@@ -109,7 +111,7 @@ def shown(value: Any) -> str:
     """A constant as Python, texts in double quotes."""
     match value:
         case str():
-            return json.dumps(value)
+            return repr(value) if "'" in value or '"' in value else f'"{repr(value)[1:-1]}"'
         case dict():
             return "{" + ", ".join(f"{shown(k)}: {shown(v)}" for k, v in value.items()) + "}"
         case tuple():
