@@ -49,8 +49,8 @@ class NotOffered:
 def propose(kernel: Kernel) -> list[Candidate]:
     """The simplifications that the rules offer, dependents before their prerequisites.
 
-    Each removes exactly the features that it names and adds none; what would do otherwise, or would
-    leave a file that no longer parses, is not offered.
+    Each removes exactly the features that it names and adds none, and can be put back by the same rule;
+    what would do otherwise, or would leave a file that no longer parses, is not offered.
     """
     return [found for found in _examined(kernel) if isinstance(found, Candidate)]
 
@@ -171,6 +171,10 @@ def _fault(kernel: Kernel, candidate: Candidate, present: list[Feature]) -> str:
         return f"{_listed(remaining & set(candidate.removes))} would still be there after the edit"
     if remaining - set(present):
         return f"the edit would bring {_listed(remaining - set(present))} in"
+    try:
+        derive(candidate.proposer, result, candidate.locus, candidate.settings)
+    except NotApplicable as error:
+        return f"it could not be put back: {error.reason}"
     return ""
 
 
