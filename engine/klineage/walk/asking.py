@@ -79,7 +79,7 @@ def _checked(state: WalkState, attempt: Attempt, offered: set[str]) -> tuple[Att
     offered.add(kernel.hash)
     if candidate.proposer.startswith("rules:"):
         return attempt, ""  # a rule takes out one mechanism, and has looked at what it leaves
-    gone = naming.gone(state.kernel, kernel)
+    gone = naming.gone(state.kernel, kernel, state.words)
     fault = (
         attempt.problem
         or _unreadable(state.kernel, kernel)
@@ -108,7 +108,7 @@ def _not_one_mechanism(
 
     Names are compared, not places: an edit may rename what a place is called after.
     """
-    come = naming.come(state.kernel, kernel)
+    come = naming.come(state.kernel, kernel, state.words)
     lost, new = (Counter(feature.name for feature in features) for features in (gone, come))
     if new - lost:
         return f"it puts in {_listed(new - lost)}, but a step back only takes out"

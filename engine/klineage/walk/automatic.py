@@ -144,7 +144,10 @@ class _Run:
             why = self.decide(*best) if self.decide is not None else None
             if self._cancelled:
                 return
-            if why is None:
+            why = (
+                self.walk.claim_problem(*best) if why is None else why
+            )  # a person would settle it, nobody is there
+            if not why:
                 self._take(best, others)
                 return
             self._record(self.walk.reject(*best, why=why))

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from klineage.errors import KlineageError
 from klineage.kernel import Feature, Kernel
+from klineage.lineage import Settlement
 from klineage.proposer import vocabulary
 from klineage.proposer.candidate import Candidate
 
@@ -28,26 +29,31 @@ class Naming:
     removes: tuple[Feature, ...] = ()
 
 
-def gone(head: Kernel, edited: Kernel) -> tuple[Feature, ...]:
-    """What the detectors see in ``head`` and no longer in ``edited``; what only moved is not gone."""
+def gone(head: Kernel, edited: Kernel, words: Sequence[Settlement] = ()) -> tuple[Feature, ...]:
+    """What the detectors see in ``head`` and no longer in ``edited``; what only moved is not gone.
+
+    ``words`` are persons' on what the detectors cannot tell.
+    """
     from klineage.proposer.features import audit, difference
 
-    return difference(audit(head), audit(edited)).gone
+    return difference(audit(head, words), audit(edited, words)).gone
 
 
-def come(head: Kernel, edited: Kernel) -> tuple[Feature, ...]:
+def come(head: Kernel, edited: Kernel, words: Sequence[Settlement] = ()) -> tuple[Feature, ...]:
     """What the detectors see in ``edited`` and not in ``head``."""
-    return gone(edited, head)
+    return gone(edited, head, words)
 
 
-def suggestion(head: Kernel, edited: Kernel, base: Candidate | None = None) -> Naming:
+def suggestion(
+    head: Kernel, edited: Kernel, base: Candidate | None = None, words: Sequence[Settlement] = ()
+) -> Naming:
     """The name that fits what the detectors see gone, and the proposal that was edited, if there was one."""
-    removes = gone(head, edited)
-    words = sorted({feature.name for feature in removes})
+    removes = gone(head, edited, words)
+    names = sorted({feature.name for feature in removes})
     if base is not None and set(removes) == set(base.removes):
         return Naming(base.action, base.title, removes)
-    if words:
-        return Naming("+".join(words), f"Remove {', '.join(words)}", removes)
+    if names:
+        return Naming("+".join(names), f"Remove {', '.join(names)}", removes)
     if base is not None:
         return Naming(base.action, f"{_PART}{base.title.removeprefix(_PART)}")
     return Naming(UNNAMED, "Edit by hand")
@@ -131,6 +137,7 @@ def by_person(
     action: str = "",
     removes: Sequence[str] | None = None,
     new_word: bool = False,
+    words: Sequence[Settlement] = (),
 ) -> Candidate:
     """A person's bytes as a step of theirs; ``base`` is the proposal that they went over, if there was one.
 
@@ -140,7 +147,7 @@ def by_person(
     if source == head.source:
         raise KlineageError("the edited kernel is the same as the current one; change something first")
     edited = replace(head, source=source)
-    guess = suggestion(head, edited, base)
+    guess = suggestion(head, edited, base, words)
     claimed = guess.removes
     if removes is not None:
         claimed = features_named(removes, head, edited)

@@ -54,10 +54,6 @@ class WalkState:
         """What persons' words come to at the head."""
         return settling.words_at(self.settled, self.steps)
 
-    def claim_problem(self, candidate: Candidate) -> str:
-        """Why accepting would be refused for what the candidate claims to remove; empty when it would not."""
-        return settling.claim_problem(self.kernel, self.kernel_of(candidate), candidate, self.words)
-
     def kernel_of(self, candidate: Candidate) -> Kernel:
         """The kernel that accepting ``candidate`` would make the new head."""
         return candidate.kernel(self.kernel)
@@ -137,13 +133,20 @@ class Walk:
         own = [report for report in self.reports(commit) if report.kernel == wanted]
         return own[-1] if own else None
 
-    def _claim_problem(self, state: WalkState, candidate: Candidate, report: Report, by_hand: bool) -> str:
+    def claim_problem(
+        self, candidate: Candidate, report: Report | None = None, *, edited: bool = False
+    ) -> str:
+        """Why the candidate may not be accepted for what it claims to remove, in one sentence; empty when it may.
+
+        ``report`` is of its gate: what the text leaves open, the compiled code may decide.
+        """
+        state = self.state()
         return settling.claim_problem(
             state.kernel,
             state.kernel_of(candidate),
             candidate,
             state.words,
-            by_hand=by_hand,
+            by_hand=edited,
             head_report=self.report_of(state.head.commit),
             report=report,
         )
@@ -212,9 +215,16 @@ class Walk:
         Raises KlineageError when the bytes are those of the head, since that is no step, or when the name
         that is given says what the edit does not do.
         """
-        head = self.kernel_at(self.workspace.history(self.id)[-1].commit)
+        state = self.state()
         return naming.by_person(
-            head, source, base, title=title, action=action, removes=removes, new_word=new_word
+            state.kernel,
+            source,
+            base,
+            title=title,
+            action=action,
+            removes=removes,
+            new_word=new_word,
+            words=state.words,
         )
 
     def part(self, candidate: Candidate, hunks: Collection[int]) -> Candidate:
@@ -291,7 +301,7 @@ class Walk:
                     f"this gate result {kind}, which is no evidence; gate the kernel again, then accept"
                 )
             by_hand = edited or candidate.by_hand
-            if problem := self._claim_problem(state, candidate, report, by_hand):
+            if problem := self.claim_problem(candidate, report, edited=by_hand):
                 raise settling.FalseClaim(problem)
             return self.workspace.accept(
                 self.id,
