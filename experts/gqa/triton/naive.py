@@ -62,6 +62,17 @@ def gqa_kernel(
 def gqa(q, k, v, o):
     batch, tokens, heads, dim = q.shape
     gqa_kernel[(triton.cdiv(tokens, 32), heads, batch)](
-        q, k, v, o, tokens, heads, k.shape[2], dim**-0.5,
-        DIM=dim, BLOCK_M=32, BLOCK_N=32, num_warps=4, num_stages=1,
+        q,
+        k,
+        v,
+        o,
+        tokens,
+        heads,
+        k.shape[2],
+        dim**-0.5,
+        DIM=dim,
+        BLOCK_M=32,
+        BLOCK_N=32,
+        num_warps=4,
+        num_stages=1,
     )

@@ -82,6 +82,17 @@ def gqa(q, k, v, o):
     # exp2 is the hardware's exponential: log2(e) is folded into the scale of the scores.
     scale = math.log2(math.e) / math.sqrt(dim)
     gqa_kernel[(heads, triton.cdiv(tokens, 128), batch)](
-        q, k, v, o, tokens, heads, k.shape[2], scale,
-        DIM=dim, BLOCK_M=128, BLOCK_N=128, num_warps=8, num_stages=3,
+        q,
+        k,
+        v,
+        o,
+        tokens,
+        heads,
+        k.shape[2],
+        scale,
+        DIM=dim,
+        BLOCK_M=128,
+        BLOCK_N=128,
+        num_warps=8,
+        num_stages=3,
     )

@@ -81,7 +81,9 @@ def kda_kernel(
 
         held = tl.dot(k * decay, state, input_precision="tf32x3")
         change = tl.dot(inverse, beta[:, None] * (v - held), input_precision="tf32x3")
-        o = tl.dot(q * decay, state, input_precision="tf32x3") * scale + tl.dot(scores, change, input_precision="tf32")
+        o = tl.dot(q * decay, state, input_precision="tf32x3") * scale + tl.dot(
+            scores, change, input_precision="tf32"
+        )
         tl.store(o_ptr + here, o.to(o_ptr.dtype.element_ty), mask=live[:, None])
 
         # What is past the end adds nothing: its gates, keys and beta are zero.
@@ -96,6 +98,20 @@ def kda(q, k, v, gates, beta, initial_state, o, final_state):
     batch, tokens, heads, dim = q.shape
     block_v = min(dim, 32)
     kda_kernel[(dim // block_v, heads, batch)](
-        q, k, v, gates, beta, initial_state, o, final_state, tokens, heads, dim**-0.5,
-        DIM=dim, CHUNK=16, BLOCK_V=block_v, BLOCK_K=16, num_warps=8,
+        q,
+        k,
+        v,
+        gates,
+        beta,
+        initial_state,
+        o,
+        final_state,
+        tokens,
+        heads,
+        dim**-0.5,
+        DIM=dim,
+        CHUNK=16,
+        BLOCK_V=block_v,
+        BLOCK_K=16,
+        num_warps=8,
     )

@@ -64,6 +64,18 @@ def sparse_attention_kernel(
 def sparse_attention(q, kv, indices, o, max_logits, lse):
     queries, heads, width = q.shape
     sparse_attention_kernel[(queries, heads)](
-        q, kv, indices, o, max_logits, lse, heads, indices.shape[1], width, width**-0.5,
-        VALUE=o.shape[2], WIDTH=triton.next_power_of_2(width), BLOCK=32, num_warps=4,
+        q,
+        kv,
+        indices,
+        o,
+        max_logits,
+        lse,
+        heads,
+        indices.shape[1],
+        width,
+        width**-0.5,
+        VALUE=o.shape[2],
+        WIDTH=triton.next_power_of_2(width),
+        BLOCK=32,
+        num_warps=4,
     )

@@ -73,6 +73,19 @@ def sparse_attention(q, kv, indices, o, max_logits, lse):
     value = o.shape[2]
     block = min(64, max(16, triton.next_power_of_2(heads)))
     sparse_attention_kernel[(queries, triton.cdiv(heads, block))](
-        q, kv, indices, o, max_logits, lse, heads, indices.shape[1], width**-0.5,
-        VALUE=value, REST=width - value, BLOCK_H=block, BLOCK_N=32, num_warps=8, num_stages=2,
+        q,
+        kv,
+        indices,
+        o,
+        max_logits,
+        lse,
+        heads,
+        indices.shape[1],
+        width**-0.5,
+        VALUE=value,
+        REST=width - value,
+        BLOCK_H=block,
+        BLOCK_N=32,
+        num_warps=8,
+        num_stages=2,
     )
