@@ -36,19 +36,16 @@ class Recording:
         self.path = path
         if path.exists() and path.stat().st_size:
             read_lines(path)
+            os.truncate(path, path.read_bytes().rfind(b"\n") + 1)  # a kill may have cut the last line off
         else:
             now = datetime.now(UTC).isoformat(timespec="seconds")
             self.add("recording", {"schema": SCHEMA, "klineage": __version__, "made": now})
 
     def add(self, kind: str, value: object) -> None:
         """Add one line; it is in the file when this returns."""
-        line = line_of(kind, value).encode("utf-8", "replace")
         try:
-            with self.path.open("ab+") as file:
-                if file.tell() > 0:  # a kill may have cut the last line off
-                    file.seek(-1, os.SEEK_END)
-                    line = b"\n" * (file.read(1) != b"\n") + line
-                file.write(line)
+            with self.path.open("ab") as file:
+                file.write(line_of(kind, value).encode("utf-8", "replace"))
         except OSError as error:
             raise KlineageError(f"cannot write the recording {self.path}: {error.strerror}") from error
 
