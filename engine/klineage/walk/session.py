@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -192,7 +192,7 @@ class Walk:
         hint: str = "",
         on_event: OnProposerEvent | None = None,
         cancel: threading.Event | None = None,
-    ) -> Iterator[Attempt]:
+    ) -> Generator[Attempt, None, None]:
         """A proposer's answers to the present state, one at a time, each checked before it is offered.
 
         A person decides on what is offered; an answer that cannot be gated has a ``problem``, and is recorded as a
