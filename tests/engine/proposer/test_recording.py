@@ -148,7 +148,7 @@ def test_secrets_are_removed(
     assert "hush" not in text
     assert "sk-ant" not in text
     with pytest.raises(
-        KlineageError, match="line 4: its code is not what was recorded: a secret was removed"
+        KlineageError, match="line 5: its code is not what was recorded: a secret was removed"
     ):
         list(ReplayProposer(path).attempts(task()))
 
@@ -179,11 +179,9 @@ def test_a_recording_goes_on_after_a_kill(tmp_path: Path, task: Callable[..., Ta
     with path.open("ab") as file:
         file.write(b'{"attempt": {"prop')  # killed while it wrote
     assert len(list(ReplayProposer(path).attempts(task()))) == 1
-    with pytest.raises(
-        KlineageError, match="line 7"
-    ):  # its end is somebody's work by hand, or a second recorder
-        list(record(path, Attempt("m", CANDIDATE)).attempts(task(hint="more")))
-        ReplayProposer(path)
+    list(record(path, Attempt("m", CANDIDATE)).attempts(task(hint="more")))
+    for hint in ("", "more"):
+        assert len(list(ReplayProposer(path).attempts(task(hint=hint)))) == 1
 
 
 def test_an_unknown_name_says_what_there_is(tmp_path: Path) -> None:
@@ -203,8 +201,5 @@ def test_a_model_is_recorded_with_what_was_sent(
     attempt = next(iter(proposer.attempts(task())))
     assert next(iter(ReplayProposer(path).attempts(task()))) == replayed(attempt)
     raw = recorded(path)["conversations"][0]["attempts"][0]["raw"]
-    assert (
-        raw["sent"] == json.loads(json.dumps(messages.requests[0].body | {"stream": True})) | {}
-        or raw["sent"]
-    )
+    assert raw["sent"] | {"stream": True} == messages.requests[0].body
     assert json.loads(raw["outcome"]["text"]) == good
