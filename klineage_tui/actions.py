@@ -29,6 +29,7 @@ PLACES: dict[str, str] = {
     "history": "History",
     "view": "Moving in lists, code and diffs",
     "editor": "Editing a kernel in the app",
+    "features": "The features of a kernel",
     "dialog": "Questions",
 }
 _WITH_REASON = ("app", "lineages", "induce", "history")
@@ -96,6 +97,7 @@ ACTIONS: tuple[Action, ...] = (
     _a("next-pending", "next pending", "n", "induce", "Go to the next undecided proposal", 8),
     _a("next-proposal", "Next proposal", "]", "induce", "Show the next proposal", verb="propose"),
     _a("previous-proposal", "Previous proposal", "[", "induce", "Show the previous proposal"),
+    _a("features", "Features", "f", "induce", "Show what mechanisms the kernel has, and settle the unknown ones", verb="features"),
     _a("seal", "seal", "S", "induce", "End the walk: derive and check the forward lineage", 9, verb="seal"),
     _a("cancel", "cancel", "escape", "induce", "Stop the running gate or seal", footer=0),
     # History
@@ -120,6 +122,10 @@ ACTIONS: tuple[Action, ...] = (
     _a("editor-done", "done", "ctrl+s", "editor", "Take these bytes as the proposal and go back", 1),
     _a("editor-leave", "leave", "escape", "editor", "Go back; the draft is kept and offered again", 2),
     _a("editor-discard", "discard", "ctrl+g", "editor", "Throw the draft away, after a question", 3),
+    # The features of a kernel
+    _a("feature-present", "present", "p", "features", "Say that this unknown mechanism is there", 1),
+    _a("feature-absent", "absent", "a", "features", "Say that this unknown mechanism is not there", 2),
+    _a("features-leave", "leave", "escape,f", "features", "Go back to the proposals", 3),
     # Questions
     _a("dialog-confirm", "confirm", "enter,y", "dialog", "Answer yes, or send what is typed", 1),
     _a("dialog-cancel", "cancel", "escape,n", "dialog", "Go back; nothing happens", 2),
@@ -183,6 +189,7 @@ def _refuse_conflicts(keys: Mapping[str, str]) -> None:
     for screen in ("lineages", "induce", "history"):
         _refuse_within(keys, (screen, "app", "view"))
     _refuse_within(keys, ("editor",))
+    _refuse_within(keys, ("features", "view"))
     _refuse_within(keys, ("dialog",))
 
 

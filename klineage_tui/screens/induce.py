@@ -156,7 +156,7 @@ class InduceScreen(InduceGate):
             return "" if len(state.steps) > 1 else "accept at least one step before sealing"
         if action == "next-pending":
             return "" if self._queue.pending else "no undecided proposal is left"
-        if action in ("edit", "editor"):
+        if action in ("edit", "editor", "features"):
             return ""
         if current is None:
             return "no proposal is left on this state"
@@ -200,6 +200,14 @@ class InduceScreen(InduceGate):
         assert current is not None
         self._skipped |= {current.kernel}
         self._go(self._queue.with_current(standing="skipped").next_pending())
+
+    def do_features(self) -> None:
+        from klineage_tui.screens.features import FeaturesScreen
+
+        walk, state = self.host.walk, self._state
+        assert walk is not None and state is not None
+        screen = FeaturesScreen(walk, state.kernel, dict(self.host.keys_in_force))
+        self.app.push_screen(screen, self._sealed)  # a word that was said is a decision on disk, like a seal
 
     # -- deciding -------------------------------------------------------------------------------------------
 

@@ -1,0 +1,57 @@
+"""The mechanisms of a kernel as rows: the state in a word first, then what it is, where, and which lines show it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from klineage_tui.text.columns import pad
+from klineage_tui.text.line import Line, compose
+from klineage_tui.text.sanitize import sanitize
+
+if TYPE_CHECKING:
+    from klineage.proposer.features import Finding
+
+_ROLES = {"present": "verdict-pass", "unknown": "verdict-warn", "absent": "muted"}
+_SHOWN = 3  # line numbers in a row
+
+
+def feature_lines(findings: Sequence[Finding]) -> list[Line]:
+    """One row a finding, in the order given."""
+    return [_row(finding) for finding in findings]
+
+
+def _row(finding: Finding) -> Line:
+    dim = "muted" if finding.state == "absent" or not (finding.lines or finding.settled) else ""
+    place = finding.locus.partition("::")[2]
+    who = f"  settled by {finding.who}" if finding.settled else ""
+    return compose(
+        (pad(finding.state.upper(), 9), _ROLES[finding.state]),
+        (pad(sanitize(finding.name), 22), dim or "strong"),
+        (pad(lines_text(finding), 20), "muted"),
+        (sanitize(place), dim),
+        (sanitize(who), "accent"),
+    )
+
+
+def lines_text(finding: Finding) -> str:
+    """``line 7``, ``lines 7, 9, ...``, or nothing."""
+    if not finding.lines:
+        return ""
+    some = ", ".join(str(line) for line in finding.lines[:_SHOWN])
+    return f"line{'s' if len(finding.lines) > 1 else ''} {some}{', …' if len(finding.lines) > _SHOWN else ''}"
+
+
+def feature_why(finding: Finding, what: str) -> str:
+    """What the mechanism is, and the sentence that says why it is taken to be there or not."""
+    reason = sanitize(" ".join(finding.why.split()))
+    if finding.state == "absent" and not finding.settled:
+        return reason
+    return f"{sanitize(what)}. {reason}" if what else reason
+
+
+def feature_counts(findings: Sequence[Finding]) -> str:
+    """``5 present, 2 unknown``; what no text can show is not counted."""
+    present = sum(f.state == "present" for f in findings)
+    unknown = sum(f.state == "unknown" and bool(f.lines) for f in findings)
+    return f"{present} present, {unknown} unknown"
