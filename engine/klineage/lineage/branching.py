@@ -7,13 +7,14 @@ that it comes from is not touched.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 from klineage.errors import KlineageError
-from klineage.lineage import refs, store, write
+from klineage.lineage import refs, settled, store, write
 from klineage.lineage.importer import Importer
 from klineage.lineage.lock import writing
-from klineage.lineage.model import META_FILE, Meta, Step, check_id
+from klineage.lineage.model import META_FILE, Step, check_id
 from klineage.lineage.plumbing import Git
 from klineage.lineage.workspace import Workspace
 
@@ -21,8 +22,8 @@ from klineage.lineage.workspace import Workspace
 def branch_create(workspace: Workspace, lineage_id: str, commit: str, new_id: str) -> Step:
     """Start ``new_id`` at a state of ``lineage_id``: a step of its walk, or a rejected attempt, which is then accepted.
 
-    The attempts that were rejected on the shared states come along. Returns the new head. Raises KlineageError when
-    the id is taken or the lineage has no such state.
+    The attempts that were rejected on the shared states come along, and what was settled on them. Returns the new
+    head. Raises KlineageError when the id is taken or the lineage has no such state.
     """
     ref = refs.walk(check_id(new_id))
     shared = _shared(workspace, lineage_id, commit)
@@ -43,6 +44,7 @@ def branch_create(workspace: Workspace, lineage_id: str, commit: str, new_id: st
             for number, step in enumerate(_rejected(workspace, lineage_id, copies), start=1):
                 copy = _copy(git, batch, step, new_id, copies[step.parent])
                 batch.move(f"{refs.rejected(new_id)}{number}", "", copy)
+            _words_and_edits(workspace, batch, lineage_id, new_id, copies)
             head = copies[shared[-1].commit]
             batch.move(ref, "", head)
             title = f"Branch from {lineage_id} at step {shared[-1].number}: {shared[-1].subject}"
@@ -69,6 +71,19 @@ def _rejected(workspace: Workspace, lineage_id: str, copies: dict[str, str]) -> 
     return [step for step in found if step.parent in copies and step.commit not in copies]
 
 
+def _words_and_edits(
+    workspace: Workspace, batch: write.Batch, lineage_id: str, new_id: str, copies: dict[str, str]
+) -> None:
+    """What persons settled on the shared states, and the forward edits between kernels, which any walk may use."""
+    said = [replace(word, at=copies[word.at]) for word in workspace.settled(lineage_id) if word.at in copies]
+    if said:
+        message = f"Bring what was settled in {lineage_id}\n"
+        files = {settled.SETTLED_FILE: settled.to_json(said)}
+        batch.move(refs.settled(new_id), "", batch.importer.commit(message, files, inherit=False))
+    if kept := store.head(workspace.git, refs.edits(lineage_id)):
+        batch.move(refs.edits(new_id), "", kept)
+
+
 def _copy(
     git: Git, batch: write.Batch, step: Step, new_id: str, parent: str, *, accepted: bool = False
 ) -> str:
@@ -76,7 +91,7 @@ def _copy(
     raw = store.commit(git, step.commit)
     meta = store.meta(git, step.commit)
     files: dict[str, bytes | str] = dict(store.tree(git, step.commit))
-    copied = Meta(**{**vars(meta), "id": new_id})
+    copied = replace(meta, id=new_id)
     commit = batch.importer.commit(
         _renamed(raw.message, new_id, step, accepted),
         {**files, META_FILE: copied.to_json()},

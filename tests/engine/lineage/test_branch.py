@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from klineage.errors import KlineageError
+from klineage.kernel import Feature
 from klineage.lineage import (
     ForwardRecord,
     Meta,
@@ -18,6 +19,8 @@ from klineage.lineage import (
     bundle_create,
     bundle_open,
 )
+from klineage.lineage.edits import KeptEdit
+from klineage.lineage.settled import Settlement
 
 Record = Callable[..., StepRecord]
 Plain = Callable[..., str]
@@ -134,6 +137,28 @@ def test_a_rejected_attempt_is_accepted_on_the_branch(walk: Workspace, record: R
     assert walk.read(head.commit)["kernel.c"] == b"also good"
     assert [step.copies for step in walk.rejected("other")] == [other.commit]
     assert [step.commit for step in walk.rejected("gemm")] == [attempt.commit, other.commit]
+
+
+def test_what_persons_said_of_the_shared_states_comes_along(
+    walk: Workspace, record: Record, tmp_path: Path
+) -> None:
+    root, head = walk.history("gemm")[0], walk.head("gemm")
+    first, second = Feature("kernel.c::gemm", "unroll"), Feature("kernel.c::gemm", "simd")
+    walk.settle("gemm", Settlement(first, "absent", "I looked", "Ann", at=root.commit))
+    walk.settle("gemm", Settlement(second, "present", "I looked", "Ann", at=head.commit))
+    edit = KeptEdit("simpler", "richer", "person", b"the richer kernel")
+    walk.keep_edit("gemm", edit)
+    branch_create(walk, "gemm", root.commit, "other")
+    (word,) = walk.settled("other")
+    assert (word.feature, word.why, word.at) == (first, "I looked", walk.head("other").commit)
+    assert walk.edits("other") == walk.edits("gemm") == {edit.key: edit}
+    assert len(walk.settled("gemm")) == 2
+    assert walk.undoable("other") == ""
+    bundle_create(walk, "other", tmp_path / "other.bundle")
+    elsewhere = Workspace.create(tmp_path / "elsewhere")
+    bundle_open(tmp_path / "other.bundle", elsewhere)
+    assert (elsewhere.settled("other"), elsewhere.edits("other")) == ((word,), {edit.key: edit})
+    elsewhere.close()
 
 
 def test_what_cannot_be_branched(walk: Workspace, record: Record, plain: Plain) -> None:
