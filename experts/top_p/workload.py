@@ -60,12 +60,12 @@ def _running_maximum(xp, rising):
 
 def compare(xp, got, expected, probabilities, top_p):
     """Entries at which the sum is within rounding of top_p may be kept or not, if no likelier one is dropped."""
-    y, likelier = got["y"], _likelier(xp, probabilities)
-    slack = _SLACK * xp.sum(probabilities, axis=-1)[..., None]
-    kept, possible = y != 0, probabilities > 0
+    y, wanted, likelier = got["y"], expected["y"], _likelier(xp, probabilities)
+    decided = abs(likelier - top_p) > _SLACK * xp.sum(probabilities, axis=-1)[..., None]
+    kept = y != 0
     for wrong, what in (
-        (~kept & possible & (likelier < top_p - slack), "is 0, but what is likelier sums to only"),
-        (kept & (likelier > top_p + slack), "is kept, but what is likelier sums to"),
+        (~kept & (wanted != 0) & decided, "is 0, but what is likelier sums to only"),
+        (kept & (wanted == 0) & decided, "is kept, but what is likelier sums to"),
     ):
         if wrong.any():
             at = _place(wrong)
@@ -75,11 +75,11 @@ def compare(xp, got, expected, probabilities, top_p):
     if wrong.any():
         return f"row {_place(wrong)[0]} of y keeps an entry and drops a likelier one"
     chosen = probabilities * kept
-    wanted = chosen / xp.sum(chosen, axis=-1)[..., None]
-    wrong = ~(abs(y - wanted) <= _EXACT * wanted)
+    scaled = chosen / xp.sum(chosen, axis=-1)[..., None]
+    wrong = ~(abs(y - scaled) <= _EXACT * scaled)
     if wrong.any():
         at = _place(wrong)
-        return f"y[{at[0]}, {at[1]}] is {float(y[at]):.9g}, not {float(wanted[at]):.9g}"
+        return f"y[{at[0]}, {at[1]}] is {float(y[at]):.9g}, not {float(scaled[at]):.9g}"
     return None
 
 

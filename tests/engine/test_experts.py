@@ -9,6 +9,7 @@ import re
 import runpy
 import shutil
 import subprocess
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -251,7 +252,30 @@ def plain_sparse_attention(v: dict[str, Any], dims: dict[str, int]) -> dict[str,
     return {"o": o, "max_logits": most, "lse": lse}
 
 
+def plain_rmsnorm(v: dict[str, Any], dims: dict[str, int]) -> dict[str, Any]:
+    rms = np.sqrt(np.linalg.norm(v["x"], axis=1) ** 2 / dims["hidden"] + 1e-6)
+    return {"y": v["x"] / rms[:, None] * v["weight"]}
+
+
+def plain_addmm(v: dict[str, Any], dims: dict[str, int]) -> dict[str, Any]:
+    return {"y": np.einsum("mk,kn->mn", v["a"], v["b"]) + np.tile(v["bias"], (dims["m"], 1))}
+
+
+def plain_bmm(v: dict[str, Any], dims: dict[str, int]) -> dict[str, Any]:
+    return {"y": np.einsum("bmk,bkn->bmn", v["a"], v["b"])}
+
+
+def plain_grouped_gemm(v: dict[str, Any], dims: dict[str, int]) -> dict[str, Any]:
+    """Row by row, with the matrix of the last group that begins at or before the row."""
+    groups = np.searchsorted(v["offsets"], np.arange(dims["rows"]), side="right") - 1
+    return {"y": np.stack([row @ v["weight"][g] for row, g in zip(v["x"], groups, strict=True)])}
+
+
 PLAIN = {
+    "rmsnorm": plain_rmsnorm,
+    "addmm": plain_addmm,
+    "bmm": plain_bmm,
+    "grouped_gemm": plain_grouped_gemm,
     "kda": plain_kda,
     "gqa": plain_gqa,
     "top_p": plain_top_p,
@@ -340,6 +364,20 @@ def test_fmha_offsets_split_the_tokens(seed: int) -> None:
         assert lengths.sum() == dims["tokens"]
         assert lengths.min() >= 1
         assert lengths.max() <= dims["length"]
+
+
+def test_flaggems_instances_fit_their_workloads() -> None:
+    suite = tomllib.loads((EXPERTS / "suites" / "flaggems.toml").read_text())
+    instances = suite["instance"]
+    assert len(instances) == len({i["name"] for i in instances}) == 22
+    for instance in instances:
+        workload = load(instance["workload"])
+        assert workload["unsupported"](**instance["sizes"]) is None
+        assert workload["tensors"](instance["dtype"], **instance["sizes"])
+        cost = workload["cost"](2, **instance["sizes"])
+        # What the card can do at most: 1.8 TB/s, and 500 TFLOP/s of dense bf16 products.
+        floor_ms = 1e3 * max(cost["bytes"] / 1.8e12, cost["operations"] / 500e12)
+        assert instance["published_ms"] > floor_ms, instance["name"]
 
 
 def test_unsupported_names_the_constraint() -> None:
