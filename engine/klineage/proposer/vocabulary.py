@@ -39,6 +39,7 @@ ACTIONS: Mapping[str, str] = MappingProxyType({
     "l2_raster": "an order of programs that reuses the L2 cache",
     "split_or_cluster": "one result is split over several programs, or programs form a cluster",
     "launch_overlap": "the next kernel starts before this one ends",
+    "block_pointer": "addresses come from a block pointer, in place of pointers and masks",
     "tensor_descriptor": "addresses come from a descriptor in hardware (TMA)",
     "fusion": "several operations in one kernel",
     "online_algorithm": "one pass with a running correction in place of two",

@@ -23,6 +23,8 @@ from klineage.proposer.rules.c.zeroing import ZERO, substituted
 from klineage.proposer.rules.rule import NotApplicable, Rewrite, Rule, Site
 from klineage.surface.tree import Edit, Function, Unit, apply_edits, merge_edits, parse_kernel, walk
 
+_APART = "apart"  # the sizes are defined in a group of their own, below a blank line
+
 
 @dataclass(frozen=True)
 class _Block:
@@ -47,11 +49,22 @@ def detect(kernel: Kernel) -> tuple[Site, ...]:
         blocks = _blocks(unit, function)
         if blocks:
             settings = {b.variable: b.spelled for b in blocks}
-            for name, node in dead_macros(unit, [_whole(unit, blocks[0])]).items():
+            dead = dead_macros(unit, [_whole(unit, blocks[0])])
+            for name, node in sorted(dead.items(), key=lambda item: item[1].start_byte):
                 settings[f"define.{name}"] = macro_text(unit, node)
+            if dead and _apart(unit, [macro_line(unit, node) for node in dead.values()]):
+                settings[_APART] = "yes"
             feature = Feature(function.locus, "cache_block")
             sites.append(Site(function.locus, (feature,), settings))
     return tuple(sites)
+
+
+def _apart(unit: Unit, lines: list[Edit]) -> bool:
+    """Whether the sizes stand in one group, with a blank line above it."""
+    groups = without_double_blanks(unit, _with_comments(unit, lines))
+    start = groups[0].start
+    above = unit.source[unit.line_start(start - 1) : start] if start else b"code"
+    return len(groups) == 1 and not above.strip()
 
 
 def _whole(unit: Unit, block: _Block) -> Edit:
@@ -133,7 +146,7 @@ def apply(kernel: Kernel, locus: str, settings: Mapping[str, str]) -> tuple[Edit
     unit = parse_kernel(kernel)
     function = unit.function_at(locus)
     macros = {n.removeprefix("define."): v for n, v in settings.items() if n.startswith("define.")}
-    blocks = [(n, _parsed(v)) for n, v in settings.items() if not n.startswith("define.")]
+    blocks = [(n, _parsed(v)) for n, v in settings.items() if not n.startswith("define.") and n != _APART]
     nest = (
         next((n for n in function.body.named_children if n.type == "for_statement"), None)
         if function
@@ -142,16 +155,33 @@ def apply(kernel: Kernel, locus: str, settings: Mapping[str, str]) -> tuple[Edit
     if function is None or nest is None or not blocks:
         raise NotApplicable("no loop nest to block here")
     edits: list[Edit] = []
+    sums = [(v, extent, length) for v, (_, extent, length) in blocks if _sweep(unit, nest, extent) is None]
+    summed: list[Edit] = []
+    operands: list[Node] = []
+    for variable, extent, length in sums:
+        made, moved = block_reduction(unit, nest, variable, extent, length)
+        summed += made
+        operands += moved
     for variable, (_, extent, length) in blocks:
         swept = _sweep(unit, nest, extent)
         if swept is not None:
-            edits += _offset(unit, nest, swept, variable, extent, length)
-        else:
-            edits += block_reduction(unit, nest, variable, extent, length)
+            edits += _offset(unit, nest, swept, (variable, extent, length), operands)
+    edits += summed  # behind the block's corner
     start, end = unit.lines_of(nest)
     inner = apply_edits(unit.source[start:end], [Edit(e.start - start, e.end - start, e.text) for e in edits])
     text = _nested(unit, nest, inner, blocks)
-    return (*macros_added(unit, macros), Edit(start, end, text))
+    return (*_sizes(unit, macros, apart=_APART in settings), Edit(start, end, text))
+
+
+def _sizes(unit: Unit, macros: Mapping[str, str], *, apart: bool) -> list[Edit]:
+    """The sizes of the blocks, defined again: in a group behind the last macro, or where they are spoken of."""
+    known = sorted(defines(unit).values(), key=lambda n: n.start_byte)
+    if not apart or not known or any(name in defines(unit) for name in macros):
+        return macros_added(unit, macros)
+    at = unit.line_end(known[-1].start_byte)
+    newline = unit.newline(at - 1)
+    lines = [f"#define {name} {value}".encode("utf-8", "surrogateescape") for name, value in macros.items()]
+    return [Edit(at, at, newline + b"".join(line + newline for line in lines))]
 
 
 def _parsed(spelled: str) -> tuple[str, str, str]:
@@ -173,15 +203,26 @@ def _sweep(unit: Unit, nest: Node, extent: str) -> str | None:
     return None
 
 
-def _offset(unit: Unit, nest: Node, swept: str, variable: str, extent: str, length: str) -> list[Edit]:
-    """Bounds of the loop become the block's; other uses of its variable are moved by the block's start."""
+def _offset(
+    unit: Unit, nest: Node, swept: str, block: tuple[str, str, str], operands: list[Node]
+) -> list[Edit]:
+    """Bounds of the loop become the block's; other uses of its variable are moved by the block's start.
+
+    What the sum reads starts at the block's corner: ``x + ic * k + ir * k``; the rest counts on: ``(ic + ir) * n``.
+    """
+    variable, extent, length = block
     edits = []
     for node in walk(nest):
         if node.type != "identifier" or unit.text(node) not in (swept, extent) or node.parent is None:
             continue
         whole = re.sub(r"\s+", " ", unit.text(node.parent))
+        operand = next((o for o in operands if o.start_byte <= node.start_byte < o.end_byte), None)
         if unit.text(node) == extent and whole in (f"{extent} - {swept}", f"{swept} < {extent}"):
             edits.append(Edit(node.start_byte, node.end_byte, length.encode("utf-8", "surrogateescape")))
+        elif unit.text(node) == swept and operand is not None and (corner := _base(operand)) is not None:
+            term = unit.text(node.parent if "*" in whole else node)
+            moved = re.sub(rf"\b{swept}\b", variable, term)
+            edits.append(Edit(corner, corner, f" + {moved}".encode("utf-8", "surrogateescape")))
         elif unit.text(node) == swept and node.parent.type == "binary_expression":
             sign = node.parent.child_by_field_name("operator")
             operator = unit.text(sign) if sign is not None else ""
@@ -189,6 +230,17 @@ def _offset(unit: Unit, nest: Node, swept: str, variable: str, extent: str, leng
                 text = f"{variable} + {swept}" if operator == "+" else f"({variable} + {swept})"
                 edits.append(Edit(node.start_byte, node.end_byte, text.encode("utf-8", "surrogateescape")))
     return edits
+
+
+def _base(operand: Node) -> int | None:
+    """The end of the pointer that an operand ``x + row * k`` starts from."""
+    node = operand
+    while node.type == "binary_expression":
+        left = node.child_by_field_name("left")
+        if left is None:
+            return None
+        node = left
+    return node.end_byte if node.type == "identifier" and node != operand else None
 
 
 def _nested(unit: Unit, nest: Node, inner: bytes, blocks: list[tuple[str, tuple[str, str, str]]]) -> bytes:

@@ -11,14 +11,18 @@ from klineage.proposer.rules.rule import NotApplicable
 from klineage.surface.tree import Edit, Function, Unit, walk
 
 
-def block_reduction(unit: Unit, nest: Node, variable: str, extent: str, length: str) -> list[Edit]:
-    """The edits that let the calls in a nest sum one block of ``extent``, from ``variable`` on.
+def block_reduction(
+    unit: Unit, nest: Node, variable: str, extent: str, length: str
+) -> tuple[list[Edit], list[Node]]:
+    """The edits that let the calls in a nest sum one block of ``extent``, from ``variable`` on; and the operands.
 
     A call takes part when it passes the extent to a parameter that bounds a loop of the called function:
     it gets the block's length, and the pointers that this loop advances get the block's start. A flag that
     chooses between storing and adding becomes true for the first block only. Raises NotApplicable.
     """
-    edits, summing, adding = [], False, False
+    edits: list[Edit] = []
+    operands: list[Node] = []
+    summing, adding = False, False
     for call in (n for n in walk(nest) if n.type == "call_expression"):
         name = call.child_by_field_name("function")
         called = unit.function(unit.text(name)) if name is not None else None
@@ -33,7 +37,9 @@ def block_reduction(unit: Unit, nest: Node, variable: str, extent: str, length: 
                 edits.append(
                     Edit(argument.start_byte, argument.end_byte, length.encode("utf-8", "surrogateescape"))
                 )
-                edits += _later(unit, called, loop, dict(zip(parameters, given, strict=False)), variable)
+                moved = _later(unit, called, loop, dict(zip(parameters, given, strict=False)))
+                operands += [argument for argument, _ in moved]
+                edits += [_begun(argument, f" + {variable}{stride}") for argument, stride in moved]
             if text == "1" and _chooses(unit, called, parameter):
                 adding = True
                 edits.append(
@@ -45,7 +51,16 @@ def block_reduction(unit: Unit, nest: Node, variable: str, extent: str, length: 
                 )
     if not (summing and adding):
         raise NotApplicable(f"no calls sum over {extent} and add up what they find")
-    return edits
+    return edits, operands
+
+
+def _begun(argument: Node, text: str) -> Edit:
+    """The start of the block behind the pointer that an argument ``x + row * k`` begins with."""
+    pointer = argument
+    while pointer.type == "binary_expression" and (left := pointer.child_by_field_name("left")) is not None:
+        pointer = left
+    at = pointer.end_byte
+    return Edit(at, at, text.encode("utf-8", "surrogateescape"))
 
 
 def _parameters(unit: Unit, function: Function) -> list[str]:
@@ -69,23 +84,14 @@ def _bounded_loop(unit: Unit, function: Function, parameter: str) -> Node | None
     return None
 
 
-def _later(unit: Unit, called: Function, loop: Node, given: dict[str, Node], variable: str) -> list[Edit]:
-    """The start of the block added to every pointer argument that the loop advances."""
-    edits = []
+def _later(unit: Unit, called: Function, loop: Node, given: dict[str, Node]) -> list[tuple[Node, str]]:
+    """Every pointer argument that the loop advances, with the factor by which the block's start moves it."""
+    found = []
     for pointer, step in _advanced(unit, loop).items():
         origin = _origin(unit, called, pointer)
-        if origin not in given:
-            continue
-        argument = given[origin]
-        stride = "" if step == "1" else f" * {step}"
-        edits.append(
-            Edit(
-                argument.end_byte,
-                argument.end_byte,
-                f" + {variable}{stride}".encode("utf-8", "surrogateescape"),
-            )
-        )
-    return edits
+        if origin in given:
+            found.append((given[origin], "" if step == "1" else f" * {step}"))
+    return found
 
 
 def _advanced(unit: Unit, loop: Node) -> dict[str, str]:

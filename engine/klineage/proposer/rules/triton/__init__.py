@@ -6,7 +6,9 @@ from klineage.proposer.rules.rule import Rule
 from klineage.proposer.rules.triton.alignment import ALIGNMENT
 from klineage.proposer.rules.triton.autotune import AUTOTUNE
 from klineage.proposer.rules.triton.base_two import BASE_TWO
+from klineage.proposer.rules.triton.block_pointers import BLOCK_POINTERS
 from klineage.proposer.rules.triton.cache_hints import CACHE_HINTS
+from klineage.proposer.rules.triton.descriptors import DESCRIPTORS
 from klineage.proposer.rules.triton.dot import DOT
 from klineage.proposer.rules.triton.even_masks import EVEN_MASKS
 from klineage.proposer.rules.triton.fusion import FUSION
@@ -25,6 +27,8 @@ TRITON_RULES: tuple[Rule, ...] = (
     LOOP_UNROLL,
     PIPELINING,
     PROGRAM_ORDER,
+    BLOCK_POINTERS,
+    DESCRIPTORS,
     EVEN_MASKS,
     PEELING,
     CACHE_HINTS,
