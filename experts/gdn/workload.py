@@ -75,8 +75,9 @@ def cost(itemsize, batch, tokens, key_heads, value_heads, dim):
 
 
 def tolerance(element, batch, tokens, key_heads, value_heads, dim):
-    # Outputs are fp32, but the products that lead to them take operands of the element type.
-    return {"fp64": 1e-9, "fp32": 1e-4, "fp16": 2e-3, "bf16": 1.6e-2}[element]
+    # Outputs are fp32, but state, corrections and changes pass through the element type one after the other.
+    # With all of them in bf16, the worst element of 4096 tokens is off by 3e-2, and the root mean square by 4e-3.
+    return {"fp64": 1e-9, "fp32": 1e-4, "fp16": 5e-3, "bf16": 4e-2}[element]
 
 
 def unsupported(batch, tokens, key_heads, value_heads, dim):
