@@ -66,9 +66,7 @@ class PaidCalls:
         """
         now = datetime.now(UTC)
         folder = CallFolder(calls_folder(self.git_dir) / new_call_id(now))
-        folder.create(question, self.client)
-        lock = folder.take()
-        assert lock is not None, "nobody else knows this folder yet"
+        lock = folder.create(question, self.client)
         try:
             ledger = Ledger.of(self.git_dir)
             try:
@@ -173,7 +171,7 @@ def _folders(git_dir: Path) -> list[CallFolder]:
         paths = sorted(calls_folder(git_dir).iterdir())
     except FileNotFoundError:
         return []
-    return [CallFolder(path) for path in paths]
+    return [CallFolder(path) for path in paths if not path.name.startswith(".")]
 
 
 def _call(call_id: str, question: Question, now: datetime) -> Call:

@@ -41,13 +41,23 @@ class CallFolder:
         """The git directory that the folder is in."""
         return self.path.parents[2]
 
-    def create(self, question: Question, client: dict[str, Any]) -> None:
-        """Write down what is asked. ``client``: how the child reaches the API; it may be shown."""
+    def create(self, question: Question, client: dict[str, Any]) -> int:
+        """Write down what is asked, and return the lock, held: nobody sees the folder before.
+
+        client: how the child reaches the API; it may be shown.
+        """
+        hidden = CallFolder(self.path.with_name(f".{self.id}"))
         try:
-            self.path.mkdir(parents=True, mode=0o700)
+            hidden.path.mkdir(parents=True, mode=0o700)
+            hidden._write(
+                "question.json", json.dumps({**question.to_json(), "client": client}, ensure_ascii=True)
+            )
+            lock = hidden.take()
+            assert lock is not None, "nobody else knows this folder"
+            hidden.path.rename(self.path)
         except OSError as error:
             raise KlineageError(f"cannot make {self.path}: {error.strerror}; nothing was spent") from error
-        self._write("question.json", json.dumps({**question.to_json(), "client": client}, ensure_ascii=True))
+        return lock
 
     def question(self) -> Question | None:
         """What was asked; None where the folder does not say, e.g. after a kill while it was made."""
@@ -97,8 +107,11 @@ class CallFolder:
     def add(self, event: ProposerEvent) -> None:
         """Append a piece of the reply. Only the child does."""
         line = json.dumps({"kind": event.kind, "text": event.text}, ensure_ascii=True) + "\n"
-        with (self.path / "reply.jsonl").open("a", encoding="ascii") as file:
-            file.write(line)
+        try:
+            with (self.path / "reply.jsonl").open("a", encoding="ascii") as file:
+                file.write(line)
+        except OSError as error:
+            raise KlineageError(f"cannot write {self.path / 'reply.jsonl'}: {error.strerror}") from error
 
     def events(self, offset: int) -> tuple[list[ProposerEvent], int]:
         """The whole lines of the reply from a byte offset on, and the offset behind them."""

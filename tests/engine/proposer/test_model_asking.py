@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 from collections.abc import Callable
 from pathlib import Path
@@ -31,7 +32,7 @@ def call(tmp_path: Path, task: Callable[..., Task]) -> Call:
     def make(**client: Any) -> tuple[Outcome, CallFolder]:
         question = question_of(task(), "rows-c", "claude-sonnet-5-5", Settings())
         folder = CallFolder(tmp_path / ".git" / "klineage" / "calls" / "1")
-        folder.create(question, CLIENT | client)
+        os.close(folder.create(question, CLIENT | client))
         return ask(folder, question, folder.client()), folder
 
     return make

@@ -205,7 +205,7 @@ def interrupted(tmp_path: Path, task: Callable[..., Task]) -> Iterator[CallFolde
     """A call whose parent was killed at some moment before its child had begun."""
     question = question_of(task(), "rows-c", "claude-sonnet-5-5", SETTINGS)
     folder = CallFolder(calls_folder(tmp_path) / "20261129T000000-000000000000")
-    folder.create(question, {})
+    os.close(folder.create(question, {}))
     yield folder
     recover(tmp_path)
     assert folder.has("settled")
