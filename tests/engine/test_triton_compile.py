@@ -56,7 +56,7 @@ def nothing(x, w, y):
 
 RECORD = {
     *("name", "target", "launches", "programs", "registers", "spill_bytes", "stack_bytes", "shared_bytes"),
-    *("num_warps", "num_stages", "instructions", "artifact", "fp_fusion"),
+    *("num_warps", "num_stages", "instructions", "wide_accesses", "artifact", "fp_fusion"),
 }
 
 

@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 from klineage.gate.verdict import Effect
 
 WORK = ("bytes", "operations", "instructions")
 RESOURCES = ("spill_bytes", "shared_bytes", "registers")
+
+#: Instructions that stand in the code for one mechanism only, however rare they are.
+MECHANISMS: dict[str, tuple[str, ...]] = {
+    "mma": (
+        "HMMA", "IMMA", "QMMA", "DMMA", "BMMA", "OMMA", "HGMMA", "IGMMA", "QGMMA", "UTCHMMA", "UTCIMMA", "UTCQMMA",
+    ),
+    "async_copy": ("LDGSTS", "UBLKCP"),
+    "tensor_descriptor": ("UTMALDG", "UTMASTG", "UTMAREDG", "UTMAPF"),
+    "warp_exchange": ("SHFL", "REDUX", "VOTE", "MATCH"),
+    "register_redistribution": ("USETMAXREG",),
+    "packed_math": ("HFMA2", "HADD2", "HMUL2", "FFMA2"),
+}  # fmt: skip
+TELLING = frozenset(name for names in MECHANISMS.values() for name in names)
 
 
 def compiled_counts(kernels: list[dict[str, Any]]) -> dict[str, int]:
@@ -17,6 +31,19 @@ def compiled_counts(kernels: list[dict[str, Any]]) -> dict[str, int]:
         "kernels": len(kernels),
         **{name: max(int(k[name]) for k in kernels) for name in (*RESOURCES, "num_warps", "num_stages")},
     }
+
+
+def opcodes(kernels: list[dict[str, Any]], most: int = 12) -> dict[str, float]:
+    """How often the most frequent instructions, and those that tell of a mechanism, stand in the code of all kernels:
+    ``{"sass LDG": 22.0}``; and ``wide_accesses``. Without a disassembler nothing is known, and nothing returned."""
+    found: Counter[str] = Counter()
+    for kernel in kernels:
+        found.update({name: n for name, n in kernel["instructions"].items() if name != "total"})
+    if not found or not all("wide_accesses" in kernel for kernel in kernels):
+        return {}
+    shown = {name for name, _ in found.most_common(most)} | {name for name in found if name in TELLING}
+    counts = {f"sass {name}": float(found[name]) for name in found if name in shown}
+    return {**counts, "wide_accesses": float(sum(kernel["wide_accesses"] for kernel in kernels))}
 
 
 def _work(counts: dict[str, int]) -> dict[str, int]:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import replace
 from typing import Any
 
 from klineage.errors import KlineageError
 from klineage.gate import correctness, evidence
 from klineage.gate.cache import folder
-from klineage.gate.counts import RESOURCES, amount, compare
+from klineage.gate.counts import RESOURCES, amount, compare, opcodes
 from klineage.gate.device import timed_on_gpu
 from klineage.gate.interpreted import compile_dims, measures
 from klineage.gate.request import fresh_seeds, kernel_job, workload_job
@@ -39,7 +38,7 @@ def compile_kernel(session: Session) -> StageResult:
     session.environment.update(compiler=answer["compiler"], flags=answer["command"])
     session.counts.update(static_counts(answer["kernels"]))
     numbers = {name: float(session.counts[name]) for name in ("instructions", *RESOURCES)}
-    numbers |= _opcodes(answer["kernels"])
+    numbers |= opcodes(answer["kernels"])
     numbers |= {"bytes": float(answer["bytes"]), "cached": float(answer["cached"])}
     broken = _exceeded(answer["kernels"], platform)
     if broken:
@@ -86,14 +85,6 @@ def _resources(launches: list[dict[str, Any]]) -> str:
         f"{x['spill_bytes']} B spilled"
         for x in launches
     )
-
-
-def _opcodes(launches: list[dict[str, Any]], most: int = 12) -> dict[str, float]:
-    """How often the most frequent instructions stand in the code of all launches: ``{"sass LDG": 22.0}``."""
-    found: Counter[str] = Counter()
-    for launch in launches:
-        found.update({name: n for name, n in launch["instructions"].items() if name != "total"})
-    return {f"sass {name}": float(count) for name, count in found.most_common(most)}
 
 
 def static_counts(launches: list[dict[str, Any]]) -> dict[str, int]:

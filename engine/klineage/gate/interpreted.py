@@ -7,7 +7,7 @@ from typing import Any
 from klineage.errors import KlineageError
 from klineage.gate import cache, correctness, evidence
 from klineage.gate.capability import TRITON_REMEDY
-from klineage.gate.counts import RESOURCES, amount, compare, compiled_counts, total_bytes
+from klineage.gate.counts import RESOURCES, amount, compare, compiled_counts, opcodes, total_bytes
 from klineage.gate.device import timed_on_gpu
 from klineage.gate.request import COUNT_SEED, checked_sizes, fresh_seeds, kernel_job, workload_job
 from klineage.gate.session import Session, failed
@@ -79,6 +79,7 @@ def compile_kernel(session: Session) -> StageResult:
         for name in {k["name"] for k in answer["kernels"]}
     }
     numbers = {name: float(session.counts[name]) for name in ("instructions", *RESOURCES)}
+    numbers |= opcodes(answer["kernels"])
     if broken:
         return StageResult("compile", Verdict.FAIL, broken[0], broken[1], numbers=numbers)
     return StageResult(

@@ -14,9 +14,9 @@ from typing import Any
 from klineage.worker import cuda_elf, cuda_nvrtc, cuda_tools
 from klineage.worker.faults import KernelFault, WorkerError
 from klineage.worker.home import building, no_room
-from klineage.worker.triton_cubin import histogram
+from klineage.worker.triton_cubin import histogram, wide_accesses
 
-_SCHEMA = "1"
+_SCHEMA = "2"
 _DEFAULTS = ("--std=c++17",)
 _ALLOWED_FLAG = re.compile(
     r"--?(use_fast_math|extra-device-vectorization|maxrregcount=\d+|(fmad|ftz|prec-div|prec-sqrt)=(true|false)|"
@@ -103,7 +103,7 @@ def _compile(
         raise KernelFault("symbols", f"calls {shown}(), which a kernel may not", symbol=forbidden[0])
     counts = _instructions(tool, scratch / "kernel.cubin", scratch) if tool else {}
     kernels = {
-        kernel: {**used.get(kernel, {}), "instructions": counts.get(kernel, {"total": size // 16})}
+        kernel: {**used.get(kernel, {}), **counts.get(kernel, {"instructions": {"total": size // 16}})}
         for kernel, size in read.kernels.items()
     }
     return {
@@ -159,8 +159,8 @@ def _without_resources(log: str) -> str:
     return "\n".join(kept).strip()
 
 
-def _instructions(tool: str, cubin: Path, scratch: Path) -> dict[str, dict[str, int]]:
-    """The SASS histogram of every kernel. A disassembler that fails is an error: it was there."""
+def _instructions(tool: str, cubin: Path, scratch: Path) -> dict[str, dict[str, Any]]:
+    """The SASS histogram of every kernel, and its wide accesses. A disassembler that fails is an error: it was there."""
     done = subprocess.run(
         [tool, "-sass", str(cubin)],
         cwd=scratch,
@@ -172,7 +172,13 @@ def _instructions(tool: str, cubin: Path, scratch: Path) -> dict[str, dict[str, 
     if done.returncode != 0:
         raise WorkerError("cuobjdump", f"{tool} cannot read the cubin: {done.stderr.strip()[:200]}")
     blocks = done.stdout.split("Function : ")[1:]
-    return {block.split("\n", 1)[0].strip(): histogram(block) for block in blocks}
+    return {
+        block.split("\n", 1)[0].strip(): {
+            "instructions": histogram(block),
+            "wide_accesses": wide_accesses(block),
+        }
+        for block in blocks
+    }
 
 
 def _first_error(log: str, name: str) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 
 from klineage.worker.faults import WorkerError
 
-_SCHEMA = "1"
+_SCHEMA = "2"
 _USAGE = re.compile(r"Function (\S+):\s+REG:(\d+) STACK:(\d+) SHARED:(\d+) LOCAL:(\d+)")
 _SPILL = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
 _INSTRUCTION = re.compile(r"^\s+/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+\s+)?([A-Z][A-Z0-9_]*)(?:\.([A-Z0-9_.]+))?")
@@ -22,7 +22,8 @@ _INSTRUCTION = re.compile(r"^\s+/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+\s+)?([A-Z][A-Z
 def inspect_cubin(cubin: bytes, ptx: str, fused: bool) -> dict[str, Any]:
     """Registers, spills, stack and the SASS histogram of a cubin that has one kernel.
 
-    Keys: registers, spill_bytes (stores plus loads), stack_bytes, instructions ({"HGMMA": 16, "total": 900}).
+    Keys: registers, spill_bytes (stores plus loads), stack_bytes, instructions ({"HGMMA": 16, "total": 900}), and
+    wide_accesses (of global memory, 8 bytes and more a thread).
     ``ptx`` is what it was assembled from, ``fused`` whether multiply-adds were contracted.
     Raises WorkerError when the tools are missing or answer what cannot be read.
     """
@@ -102,7 +103,12 @@ def _inspect(cubin: bytes, ptx: str, fused: bool) -> dict[str, Any]:
             subprocess.Popen(c, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) for c in commands
         ]
         usage, sass, verbose = (job.communicate()[0] for job in jobs)
-    return {**_resources(usage), "spill_bytes": _spills(verbose), "instructions": histogram(sass)}
+    return {
+        **_resources(usage),
+        "spill_bytes": _spills(verbose),
+        "instructions": histogram(sass),
+        "wide_accesses": wide_accesses(sass),
+    }
 
 
 def _resources(usage: str) -> dict[str, int]:
@@ -128,3 +134,13 @@ def histogram(sass: str) -> dict[str, int]:
             counts[match[1]] = counts.get(match[1], 0) + 1
     ordered = dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
     return {**ordered, "total": sum(counts.values())}
+
+
+def wide_accesses(sass: str) -> int:
+    """Loads and stores of global memory that move 8 bytes and more a thread, as they stand in a SASS listing."""
+    found = (_INSTRUCTION.match(line) for line in sass.splitlines())
+    kinds = [(match[1], (match[2] or "").split(".")) for match in found if match]
+    return sum(
+        name in ("LDG", "STG", "LD", "ST") and bool({"64", "128", "256"} & set(parts))
+        for name, parts in kinds
+    )

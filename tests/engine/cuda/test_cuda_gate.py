@@ -188,7 +188,8 @@ def test_a_lineage_of_it_opens_and_takes_no_step_unjudged(home: Path, tmp_path: 
             "nvidia-sm90",
         )
         assert state.kernel.source == path.read_bytes()
-        assert (state.features, walk.candidates()) == ((), ())
+        assert {"restrict", "vectorize", "warp_exchange"} <= {feature.name for feature in state.features}
+        assert walk.candidates()
         with pytest.raises(KlineageError, match="no GPU on this machine"):
             walk_automatically(walk)
         simpler = walk.edited(state.kernel.source.replace(b"VECTORS = 2", b"VECTORS = 1"))

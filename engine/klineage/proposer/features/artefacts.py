@@ -6,38 +6,28 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from klineage.gate import Report
-from klineage.kernel import Surface
+from klineage.gate.counts import MECHANISMS, TELLING
 from klineage.proposer.features.finding import Finding
 
-#: mechanism -> families of instructions that are there if, and only if, it is
-_INSTRUCTIONS: Mapping[str, tuple[str, ...]] = {
-    "mma": ("HMMA", "IMMA", "QMMA", "DMMA", "BMMA", "HGMMA", "IGMMA", "QGMMA", "UTCHMMA", "UTCQMMA", "OMMA"),
-    "async_copy": ("LDGSTS", "UBLKCP"),
-    "tensor_descriptor": ("UTMALDG", "UTMASTG", "UTMAREDG", "UTMAPF"),
-    "warp_exchange": ("SHFL", "REDUX", "VOTE", "MATCH"),
-    "register_redistribution": ("USETMAXREG",),
-    "packed_math": ("HFMA2", "HADD2", "HMUL2", "FFMA2"),
-}
 #: mechanism -> what of a wide access must be in the code
 _WIDE = "vectorize"
 
 
 @dataclass(frozen=True)
 class Code:
-    """What a compile stage measured. ``families``: how often each instruction stands in the code; ``complete``
-    when all of them were counted."""
+    """What a compile stage found. ``families``: how often instructions stand in the code, all that tell of a mechanism
+    among them; empty where nothing was disassembled. ``wide``: accesses of global memory of 8 bytes and more a thread."""
 
     registers: int
     spill_bytes: int
     shared_bytes: int
     families: Mapping[str, int]
-    wide: int | None  # accesses of global memory of 8 bytes and more a thread; None when not counted
+    wide: int
 
     @property
     def text(self) -> str:
         """One line: registers, spills, shared memory, and the instructions that name a mechanism."""
-        telling = {name for group in _INSTRUCTIONS.values() for name in group}
-        shown = [f"{name} {count}" for name, count in self.families.items() if name in telling and count]
+        shown = [f"{name} {count}" for name, count in self.families.items() if name in TELLING and count]
         parts = [
             f"{self.registers} registers",
             f"{self.spill_bytes} B spilled",
@@ -52,28 +42,26 @@ def code_of(report: Report) -> Code | None:
     if stage is None or "registers" not in stage.numbers:
         return None
     numbers = stage.numbers
+    counted = "wide_accesses" in numbers  # an older report may lack the rare instructions
     families = {k.removeprefix("sass "): int(v) for k, v in numbers.items() if k.startswith("sass ")}
-    wide = numbers.get("wide_accesses")
-    return Code(
-        int(numbers["registers"]),
-        int(numbers.get("spill_bytes", 0)),
-        int(numbers.get("shared_bytes", 0)),
-        families,
-        None if wide is None else int(wide),
+    registers, spilled, shared = (
+        int(numbers.get(n, 0)) for n in ("registers", "spill_bytes", "shared_bytes")
     )
+    wide = int(numbers.get("wide_accesses", 0))
+    return Code(registers, spilled, shared, families if counted else {}, wide)
 
 
-def seen_in_code(finding: Finding, surface: Surface, report: Report) -> Finding:
+def seen_in_code(finding: Finding, report: Report) -> Finding:
     """An ``unknown`` that the text raised, decided by the instructions where they can decide it."""
     code = code_of(report)
-    if code is None or finding.state != "unknown" or not finding.lines:
+    if code is None or not code.families or finding.state != "unknown" or not finding.lines:
         return finding
-    if finding.name == _WIDE and code.wide is not None:
+    if finding.name == _WIDE:
         count, what = code.wide, "accesses of 8 bytes and more a thread"
-    elif finding.name in _INSTRUCTIONS and code.families:
-        found = {name: code.families.get(name, 0) for name in _INSTRUCTIONS[finding.name]}
+    elif finding.name in MECHANISMS:
+        found = {name: code.families.get(name, 0) for name in MECHANISMS[finding.name]}
         count = sum(found.values())
-        what = ", ".join(name for name, number in found.items() if number) or _INSTRUCTIONS[finding.name][0]
+        what = ", ".join(name for name, number in found.items() if number) or MECHANISMS[finding.name][0]
     else:
         return finding
     told = f"{count} {what}" if count else f"no {what}"

@@ -60,7 +60,7 @@ def _decided(kernel: Kernel, settled: Sequence[Settlement], report: Report | Non
     """What is found, with the compiled code and then a person's word in place of what was unknown."""
     found = list(_found(kernel))
     if report is not None and report.kernel == kernel.hash:
-        found = [seen_in_code(finding, kernel.surface, report) for finding in found]
+        found = [seen_in_code(finding, report) for finding in found]
     word = {(s.feature, s.cue): s for s in settled}
     result = []
     for finding in found:
