@@ -21,7 +21,7 @@ Preset = Literal["default", "vim"]
 PRESETS: tuple[Preset, ...] = ("default", "vim")
 
 # The first three are screens whose actions run through ``verb(id)``, which can say why one is disabled.
-# "view" is any list of lines; "editor" and "dialog" are screens on top of a place.
+# "view" is any list of lines; "editor", "hunks" and "dialog" are screens on top of a place.
 PLACES: dict[str, str] = {
     "app": "Everywhere",
     "lineages": "Lineages",
@@ -29,6 +29,7 @@ PLACES: dict[str, str] = {
     "history": "History",
     "view": "Moving in lists, code and diffs",
     "editor": "Editing a kernel in the app",
+    "hunks": "Choosing changes of a proposal",
     "features": "The features of a kernel",
     "dialog": "Questions",
 }
@@ -90,6 +91,8 @@ ACTIONS: tuple[Action, ...] = (
     _a("reject", "reject", "x", "induce", "Keep it as a rejected attempt, with a reason", 2, verb="reject"),
     _a("edit", "edit", "e", "induce", "Edit this proposal here; the draft is saved as you type", 3),
     _a("editor", "editor", "E", "induce", "Edit this proposal in $EDITOR, at the changed line", 4),
+    _a("changes", "changes", "c", "induce", "Take some changes of this proposal and not the others", 11),
+    _a("name", "Name", "N", "induce", "Say what your edit removes, and what it is called"),
     _a("gate", "gate", "g", "induce", "Check it: static, compile, correctness, profile", 5, verb="gate"),
     _a("skip", "skip", "s", "induce", "Leave this proposal for later and go to the next", 6),
     _a("undo", "undo", "u", "induce history", "Take back the last decision", 7, verb="undo"),
@@ -122,6 +125,11 @@ ACTIONS: tuple[Action, ...] = (
     _a("editor-done", "done", "ctrl+s", "editor", "Take these bytes as the proposal and go back", 1),
     _a("editor-leave", "leave", "escape", "editor", "Go back; the draft is kept and offered again", 2),
     _a("editor-discard", "discard", "ctrl+g", "editor", "Throw the draft away, after a question", 3),
+    # Choosing changes
+    _a("hunk-toggle", "take or leave", "space", "hunks", "Take the change under the cursor, or leave it out", 1),
+    _a("hunk-all", "all", "a", "hunks", "Take every change, or none", 2),
+    _a("hunks-take", "done", "enter", "hunks", "Make the changes that are taken your proposal", 3),
+    _a("hunks-leave", "leave", "escape", "hunks", "Go back; the proposal stays as it is", 4),
     # The features of a kernel
     _a("feature-present", "present", "p", "features", "Say that this unknown mechanism is there", 1),
     _a("feature-absent", "absent", "a", "features", "Say that this unknown mechanism is not there", 2),
@@ -177,8 +185,8 @@ def bindings_for(
             show=action.footer is not None,
             tooltip=action.description,
             id=action.id,
-            # Before the focused widget: tab leaves no view, and the text area keeps no key of the editor.
-            priority=place == "editor" or action.id in ("next-pane", "previous-pane"),
+            # Before the focused widget: tab leaves no view, and no view keeps a key of the editor or the choice.
+            priority=place in ("editor", "hunks") or action.id in ("next-pane", "previous-pane"),
         )
         for action in actions_of(place)
     ]
@@ -190,6 +198,7 @@ def _refuse_conflicts(keys: Mapping[str, str]) -> None:
         _refuse_within(keys, (screen, "app", "view"))
     _refuse_within(keys, ("editor",))
     _refuse_within(keys, ("features", "view"))
+    _refuse_within(keys, ("hunks",))
     _refuse_within(keys, ("dialog",))
 
 

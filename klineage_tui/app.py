@@ -235,6 +235,10 @@ class KlineageApp(App[int]):
     def _pane(self, step: int) -> None:
         if isinstance(self.screen, Place):
             self.screen.next_pane(step)
+        elif step > 0:  # in a dialog: the next field
+            self.screen.focus_next()
+        else:
+            self.screen.focus_previous()
 
     def _next_theme(self) -> None:
         names = self._themes.names()

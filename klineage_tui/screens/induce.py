@@ -165,6 +165,10 @@ class InduceScreen(InduceGate):
         return self._why_not_decide(action, current, state)
 
     def _why_not_decide(self, action: str, current: Proposal, state: WalkState) -> str:
+        if action == "changes":
+            return "" if current.candidate.source != state.kernel.source else "it changes the configuration only"
+        if action == "name":
+            return "" if current.edited else "a proposal has a name; edit it, or take a part of it, to give it yours"
         if action == "skip":
             return "" if current.standing == "pending" else f"it is {current.standing} already"
         if action == "reject":

@@ -1,7 +1,12 @@
-"""Editing a proposal, here or in the person's own editor; the draft is on disk before anything risky."""
+"""Editing a proposal, here or in the person's own editor, or taking a part of it; then naming what it became.
+
+The draft is on disk before anything risky.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -14,13 +19,16 @@ from klineage_tui.screens.induce_panes import InducePanes
 from klineage_tui.widgets.diff_view import DiffView
 
 if TYPE_CHECKING:
-    from klineage.lineage import Draft
+    from klineage.kernel import Kernel
+    from klineage.lineage import Draft, Op
     from klineage.proposer.candidate import Candidate
     from klineage.walk import Walk, WalkState
 
+    from klineage_tui.screens.naming import Said, Seen
+
 
 class InduceEdits(InducePanes):
-    """Adds the verbs ``edit`` and ``editor``. An edit makes the gate result stale at once."""
+    """Adds the verbs ``edit``, ``editor``, ``changes`` and ``name``. An edit makes the gate result stale at once."""
 
     _queue: Queue = Queue()
     _state: WalkState | None = None
@@ -107,17 +115,87 @@ class InduceEdits(InducePanes):
         old, new = self.query_one(DiffView).line_numbers
         return new or old or 1
 
-    def _take(self, edited: bytes | None, title: str, base: Candidate | None) -> None:
-        """Make the edited bytes the current proposal; its gate result is stale from now on."""
-        walk, state = self.host.walk, self._state
-        if edited is None or walk is None or state is None:
+    def do_changes(self) -> None:
+        """Choose which changes of the proposal are taken."""
+        from klineage.lineage import line_ops
+
+        from klineage_tui.screens.hunks import HunkScreen
+
+        state, current = self._state, self._queue.current
+        assert state is not None and current is not None
+        head, candidate = state.kernel, current.candidate
+
+        def choose(ops: Sequence[Op]) -> None:
+            screen = HunkScreen(head, candidate.source, ops, candidate.title, dict(self.host.keys_in_force))
+            self.app.push_screen(screen, lambda chosen: self._take_part(candidate, chosen))
+
+        self.job("hunks", lambda: line_ops(head.source, candidate.source), choose)
+
+    def _take_part(self, base: Candidate, chosen: frozenset[int] | None) -> None:
+        walk = self.host.walk
+        if chosen is None or walk is None:
             return
+
+        def name(part: Candidate) -> None:
+            save = partial(walk.save_draft, part.source, base.title)
+            self.job("draft", save, lambda _: self._take(part.source, base.title, base))
+
+        self.job("edit", lambda: walk.part(base, chosen), name)
+
+    def do_name(self) -> None:
+        """Name a step of the person's own again."""
+        current = self._queue.current
+        assert current is not None
+        candidate = current.candidate
+        self._ask_name(candidate.source, candidate)
+
+    def _take(self, edited: bytes | None, title: str, base: Candidate | None) -> None:
+        """Ask what the edited bytes are called, then make them the current proposal."""
+        if edited is not None and self.host.walk is not None and self._state is not None:
+            self._ask_name(edited, base)
+
+    def _ask_name(
+        self, source: bytes, base: Candidate | None, said: Said | None = None, problem: str = ""
+    ) -> None:
+        """The dialog, prefilled with what the detectors see, or with what was said before and what is wrong with it."""
+        from klineage_tui.screens.naming import NameStep
+
+        state = self._state
+        assert state is not None
+
+        def ask(offered: tuple[Said, Seen]) -> None:
+            suggestion, seen = offered
+            dialog = NameStep(said or suggestion, seen, dict(self.host.keys_in_force), problem)
+            self.app.push_screen(dialog, lambda answer: self._named(source, base, answer))
+
+        self.job("naming", lambda: _offered(state.kernel, source, base), ask)
+
+    def _named(self, source: bytes, base: Candidate | None, said: Said | None) -> None:
+        """Make a person's bytes the current proposal under their name; its gate result is stale from now on."""
+        walk, state = self.host.walk, self._state
+        if walk is None or state is None:
+            return
+        if said is None:
+            current = self._queue.current
+            if current is None or current.candidate.source != source:
+                self.notify("Not taken; the draft is kept.", timeout=3)
+            return
+
+        def work() -> Candidate:
+            return walk.edited(
+                source,
+                base=base,
+                title=said.title,
+                action=said.action,
+                removes=said.removes,
+                new_word=said.new_word,
+            )
 
         def show(candidate: Candidate) -> None:
             self._queue = self._queue.edited(candidate, state.kernel_of(candidate).hash)
             self.show_queue()
 
-        self.job("edit", lambda: walk.edited(edited, title=title, base=base), show)
+        self.job("edit", work, show, lambda problem: self._ask_name(source, base, said, problem))
 
     def offer_draft(self, draft: Draft) -> None:
         """Ask whether to go on with the draft of an earlier session; it stays on disk if not."""
@@ -136,3 +214,18 @@ class InduceEdits(InducePanes):
             self.show_queue()
         base = None if position is None else proposals[position].candidate
         self._take(draft.data, draft.title, base)
+
+
+def _offered(head: Kernel, source: bytes, base: Candidate | None) -> tuple[Said, Seen]:
+    """What the naming of an edit begins with. Raises KlineageError when nothing was changed."""
+    from klineage.walk import naming
+
+    from klineage_tui.screens.naming import Said, Seen
+
+    if source == head.source:
+        raise KlineageError("the edited kernel is the same as the current one; change something first")
+    edited = replace(head, source=source)
+    step = naming.suggestion(head, edited, base)
+    names = tuple(dict.fromkeys(feature.name for feature in step.removes))
+    gone, come = naming.gone(head, edited), naming.come(head, edited)
+    return Said(step.action, step.title, names), Seen(tuple(map(str, gone)), tuple(map(str, come)))

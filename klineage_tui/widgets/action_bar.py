@@ -31,7 +31,7 @@ class Item:
 
 def footer_actions(place: str) -> list[Action]:
     """The actions of a place (and of everywhere) that have a position in the footer, in its order."""
-    everywhere = () if place in ("editor", "dialog") else actions_of("app")
+    everywhere = () if place in ("editor", "hunks", "dialog") else actions_of("app")
     shown = {action.id: action for action in (*actions_of(place), *everywhere)}
     return sorted(
         (action for action in shown.values() if action.footer is not None),

@@ -10,6 +10,7 @@ from textual.widgets import Static
 
 from klineage_tui.app import KlineageApp
 from klineage_tui.screens.induce import InduceScreen
+from klineage_tui.screens.naming import NameStep
 from klineage_tui.widgets.lines import LineView
 from klineage_tui.widgets.pane import Pane
 
@@ -43,6 +44,13 @@ async def loaded(app: KlineageApp) -> None:
 async def gated(app: KlineageApp, pilot: Pilot[int]) -> None:
     await pilot.press("g")
     await until(lambda: "accepts it" in text(app, "#gate-view"))
+
+
+async def named_as_offered(app: KlineageApp, pilot: Pilot[int]) -> None:
+    """The dialog after an edit, answered with what it offers."""
+    await until(lambda: isinstance(app.screen, NameStep) and app.screen.focused is not None)
+    await pilot.press("enter")
+    await until(lambda: not isinstance(app.screen, NameStep))
 
 
 async def until(condition: Callable[[], object], seconds: float = 30.0) -> None:

@@ -18,7 +18,7 @@ from klineage_tui.widgets.code_area import CodeArea
 from klineage_tui.widgets.lines import LineView
 from klineage_tui.widgets.title_row import TitleRow
 
-from .driving import SIZE, MakeApp, about, gated, induce, loaded, said, text, title, until
+from .driving import SIZE, MakeApp, about, gated, induce, loaded, named_as_offered, said, text, title, until
 
 
 async def test_gate_accept_undo_redo(make_app: MakeApp, walk: Walk) -> None:
@@ -91,6 +91,7 @@ async def test_an_edit_turns_the_gate_grey_and_is_kept_as_a_draft(make_app: Make
         await pilot.press(*"/* z */")
         await until(lambda: (draft := walk.draft()) is not None and draft.data.startswith(b"/* z */"))
         await pilot.press("ctrl+s")
+        await named_as_offered(app, pilot)
         await until(lambda: "stale" in title(app, "#gate"))
         await pilot.press("a")
         assert "edited since" in said(app)
@@ -119,6 +120,7 @@ async def test_leaving_the_editor_keeps_the_draft_for_the_next_start(make_app: M
     async with app.run_test(size=SIZE) as pilot:
         await until(lambda: isinstance(app.screen, Confirm))
         await pilot.press("enter")
+        await named_as_offered(app, pilot)
         await until(lambda: "a person's edit" in about(app))
 
 
@@ -134,6 +136,7 @@ async def test_the_external_editor(
     async with app.run_test(size=SIZE) as pilot:
         await loaded(app)
         await pilot.press("E")
+        await named_as_offered(app, pilot)
         await until(lambda: "a person's edit" in about(app))
     draft = walk.draft()
     assert draft is not None
