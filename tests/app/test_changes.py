@@ -99,7 +99,7 @@ async def test_a_slip_and_a_false_claim_come_back_with_the_reason(
         await until(lambda: isinstance(app.screen, NameStep) and app.screen is not second)
         assert "still there" in str(app.screen.query_one("#naming-problem", Static).render())
         await until(lambda: app.screen.focused is not None)
-        await pilot.press("down", *"unroll", "enter")
+        await pilot.press("tab", *"unroll", "enter")
         await until(lambda: "a person's edit" in about(app))
         current = induce(app)._queue.current
         assert current is not None and current.candidate.action == "unrolll"
