@@ -57,6 +57,7 @@ def derive_command(parser: argparse.ArgumentParser) -> Run:
 def _derive(arguments: argparse.Namespace) -> int:
     from klineage.walk.reading import read_bytes
 
+    arguments.fresh = arguments.renew
     if arguments.file is not None and (arguments.step is None or arguments.proposer is not None):
         raise KlineageError("--file is your own edit for one step: name the STEP, and no --proposer")
     with opened_walk(arguments) as walk:

@@ -33,8 +33,11 @@ class Context:
 
 
 def proposer_named(name: str, context: Context) -> Proposer:
-    """The proposer of a name. Raises KlineageError, with what there is, for one that is not known."""
-    proposer = _named(name, context)
+    """The proposer of a name, also as a step records it (``model:<id>; prompt <hash>``).
+
+    Raises KlineageError, with what there is, for one that is not known.
+    """
+    proposer = _named(name if name.startswith("replay:") else name.partition(";")[0].strip(), context)
     if context.record is None:
         return proposer
     from klineage.proposer import calls

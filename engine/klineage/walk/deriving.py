@@ -220,12 +220,19 @@ def _asked(
         if attempt is None:
             problems.append(f"{proposer.name}: it had no answer")
             return
+        made = ""
         if attempt.candidate is None:
             problems.append(f"{proposer.name}: {attempt.problem}")
         else:
+            config = attempt.candidate.config
+            made = replace(
+                before,
+                source=attempt.candidate.source,
+                config=before.config if config is None else config,
+            ).hash
             yield attempt.proposer, attempt.candidate.source
         said = "; ".join(problems[told:])
-        tried.append(Tried(f"Put {step.action} back", step.action, step.locus, said))
+        tried.append(Tried(f"Put {step.action} back", step.action, step.locus, said, made))
 
 
 def _task(deriving: Deriving, step: Step, before: Kernel, tried: tuple[Tried, ...]) -> Task:

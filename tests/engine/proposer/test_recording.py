@@ -184,6 +184,15 @@ def test_a_recording_goes_on_after_a_kill(tmp_path: Path, task: Callable[..., Ta
         assert len(list(ReplayProposer(path).attempts(task(hint=hint)))) == 1
 
 
+def test_a_step_names_who_can_be_asked_again(tmp_path: Path) -> None:
+    context = Context(tmp_path, "rows-c")
+    for signed in (
+        "model:claude-opus-5; prompt d01ca3c20fa7",
+        "model:claude-opus-5; prompt d01ca3c20fa7; replayed",
+    ):
+        assert proposer_named(signed, context).name == "model:claude-opus-5"
+
+
 def test_an_unknown_name_says_what_there_is(tmp_path: Path) -> None:
     for name in ("modle", "replay:", "person"):
         with pytest.raises(KlineageError, match="rules, model, model:ID, command:NAME, replay:FILE"):
