@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from klineage.errors import KlineageError
@@ -53,9 +54,25 @@ def _elsewhere(session: Session) -> str:
     except KlineageError as error:
         return str(error)
     if wanted.vendor == "cpu" and (wanted.architecture == "native" or satisfies(here, platform)):
-        return ""
+        flag = lacking(session.kernel["flags"], here)
+        return f"it declares {flag}, and {session.executor.place} is {here}" if flag else ""
     return (
         f"a C kernel is measured on {session.executor.place}, which is {here} and cannot stand for {platform}"
+    )
+
+
+def lacking(flags: Iterable[str], here: str) -> str:
+    """The first ``-march=x86-64-vN`` among declared flags that a machine such as "cpu-x86-64-v3" cannot run, or ""."""
+    from klineage.platform import CPU_LEVELS, satisfies
+
+    levels = {flag: flag.removeprefix("-march=") for flag in flags if flag.startswith("-march=")}
+    return next(
+        (
+            flag
+            for flag, level in levels.items()
+            if level in CPU_LEVELS and not satisfies(here, f"cpu-{level}")
+        ),
+        "",
     )
 
 

@@ -18,6 +18,7 @@ from klineage.gate import (
     report_from_json,
     report_to_json,
 )
+from klineage.gate.native import lacking
 from klineage.gate.policy import VERSION
 from klineage.kernel import Kernel
 from klineage.workload import Workload, parse
@@ -308,3 +309,19 @@ def test_an_output_may_be_an_input_that_is_changed(judge: Gate) -> None:
     assert report.verdict is Verdict.PASS, report.why
     lazy = judge(add_in_place("total[0] += x[0];"), workload, policy=patient)
     assert stage(lazy, "correctness").reason == "mismatch"
+
+
+@pytest.mark.parametrize(
+    ("flags", "here", "lacks"),
+    [
+        (("-O2", "-march=x86-64-v4"), "cpu-x86-64-v3", "-march=x86-64-v4"),
+        (("-march=x86-64-v4",), "cpu-x86-64-v4", ""),
+        (("-march=x86-64-v2",), "cpu-x86-64-v3", ""),
+        (("-march=x86-64-v2",), "cpu-aarch64", "-march=x86-64-v2"),
+        (("-march=native", "-mavx512f"), "cpu-x86-64-v3", ""),
+    ],
+)
+def test_a_declared_level_is_refused_where_the_machine_lacks_it(
+    flags: tuple[str, ...], here: str, lacks: str
+) -> None:
+    assert lacking(flags, here) == lacks
