@@ -17,6 +17,7 @@ from klineage_tui.commands.common import (
     add_lineage,
     add_trust,
     opened_walk,
+    plural,
     print_json,
     say,
     say_step,
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
     from klineage.gate import GateEvent, Report
     from klineage.ledger import Limit, Meter
-    from klineage.proposer.base import Attempt, Proposer
+    from klineage.proposer.base import Attempt, Proposer, ProposerEvent
     from klineage.proposer.candidate import Candidate
     from klineage.walk import Walk, WalkLimits
     from klineage.walk.automatic import Decide
@@ -133,6 +134,9 @@ def _walk(arguments: argparse.Namespace) -> int:
         proposer = proposer_of(walk, arguments, limit)
         meter = Meter(Ledger.of(walk.workspace.git.place), walk.id, limit)
         quiet = arguments.json
+        if not quiet:
+            _say_estimate(walk, meter, proposer.name, arguments)
+        status = _Status()
         outcome = walk_automatically(
             walk,
             limits,
@@ -143,7 +147,8 @@ def _walk(arguments: argparse.Namespace) -> int:
             listener=Listener(
                 on_step=None if quiet else say_step,
                 on_attempt=None if quiet else _told(meter),
-                on_gate=_progress(),
+                on_answer=status.answer,
+                on_gate=status.gate,
             ),
             cancel=cancel,
         )
@@ -172,6 +177,21 @@ def _walk(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _say_estimate(walk: Walk, meter: Meter, proposer: str, arguments: argparse.Namespace) -> None:
+    """What a model's walk may cost, before it begins; nothing for a model that has no price."""
+    from klineage_tui.commands.spending import estimated
+    from klineage_tui.presentation.spending import money
+
+    kind, _, model = proposer.partition(":")
+    found = (
+        estimated(walk, meter.ledger, model, arguments.max_steps, arguments.best_of)
+        if kind == "model"
+        else None
+    )
+    if found is not None:
+        say(f"{walk.id}: about {money(found.dollars)} for {plural(found.calls, 'call')} ({found.basis})")
+
+
 def _told(meter: Meter) -> Callable[[Attempt], None]:
     """Says what is wrong with an answer, and when a mark of the limit is passed."""
 
@@ -189,19 +209,27 @@ def _told(meter: Meter) -> Callable[[Attempt], None]:
     return tell
 
 
-def _progress() -> Callable[[Candidate | None, GateEvent], None] | None:
-    """One line on a terminal's stderr that says what the gate does now; nothing elsewhere."""
-    if not sys.stderr.isatty():
-        return None
+class _Status:
+    """One line on a terminal's stderr that says what the proposer or the gate does now; nothing elsewhere."""
 
-    def show(candidate: Candidate | None, event: GateEvent) -> None:
+    def __init__(self) -> None:
+        self._shown = sys.stderr.isatty()
+
+    def answer(self, event: ProposerEvent) -> None:
+        if event.kind == "status":
+            self._show(event.text)
+
+    def gate(self, candidate: Candidate | None, event: GateEvent) -> None:
         what = candidate.title if candidate else "the kernel itself"
-        sys.stderr.write(f"\r\x1b[K{what[:40]}: {event.stage} {event.state} {event.detail[:40]}")
-        if event.stage == "profile" and event.state == "done":
-            sys.stderr.write("\r\x1b[K")
-        sys.stderr.flush()
+        last = event.stage == "profile" and event.state == "done"
+        self._show("" if last else f"{what[:40]}: {event.stage} {event.state} {event.detail[:40]}")
 
-    return show
+    def _show(self, text: str) -> None:
+        from klineage_tui.text.sanitize import sanitize
+
+        if self._shown:
+            sys.stderr.write(f"\r\x1b[K{sanitize(text)[:100]}")
+            sys.stderr.flush()
 
 
 def _asking(walk: Walk, cancel: Event) -> Decide:

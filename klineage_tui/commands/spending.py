@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from typing import TYPE_CHECKING, Any
 
 from klineage.errors import KlineageError
@@ -20,6 +21,7 @@ from klineage_tui.commands.common import (
 if TYPE_CHECKING:
     from klineage.ledger import Book, By, Entry, Estimate, Ledger, Total
     from klineage.lineage import Workspace
+    from klineage.walk import Walk
 
 BY = ("call", "step", "lineage", "day")  # those of klineage.ledger, which --help should not import
 
@@ -57,6 +59,7 @@ def _ledger(arguments: argparse.Namespace) -> int:
             workspace.head(arguments.id)
         if arguments.estimate is not None:
             return _estimate(workspace, ledger, arguments)
+        _settle_what_ended(workspace)
         book = ledger.read().of(arguments.id)
         steps = _step_names(workspace, book) if arguments.by == "step" else {}
         if arguments.json:
@@ -64,6 +67,14 @@ def _ledger(arguments: argparse.Namespace) -> int:
         else:
             _say(book, arguments.by, steps)
     return 0
+
+
+def _settle_what_ended(workspace: Workspace) -> None:
+    """Calls whose process has ended and that a kill has kept from being settled, where this may be written."""
+    from klineage.proposer.calls import recover
+
+    if os.access(workspace.git.place, os.W_OK):
+        recover(workspace.git.place)
 
 
 def _say(book: Book, by: By, steps: dict[str, str]) -> None:
@@ -160,43 +171,50 @@ def _step_names(workspace: Workspace, book: Book) -> dict[str, str]:
 
 
 def _estimate(workspace: Workspace, ledger: Ledger, arguments: argparse.Namespace) -> int:
+    from klineage.ledger import own_file
+    from klineage.walk import Walk
+
+    from klineage_tui.config import load_config
     from klineage_tui.presentation.spending import money
 
     if not arguments.id:
         raise KlineageError("--estimate is for one lineage; name it")
-    model, found = estimated(workspace, ledger, arguments)
-    spent = ledger.read().of(arguments.id).total()
+    model = arguments.estimate or load_config().proposer.model
+    walk = Walk(workspace, arguments.id)
+    found = estimated(walk, ledger, model, arguments.max_steps, arguments.best_of)
+    if found is None:
+        raise KlineageError(f"{model} has no price; give it one in {own_file()}")
+    spent = ledger.read().of(walk.id).total()
     if arguments.json:
-        print_json(
-            {"id": arguments.id, "model": model, "calls": found.calls, "dollars": found.dollars, "basis": found.basis,
-             "spent": _total_json(spent)}
-        )  # fmt: skip
+        row = {
+            "id": walk.id,
+            "model": model,
+            "calls": found.calls,
+            "dollars": found.dollars,
+            "basis": found.basis,
+        }
+        print_json({**row, "spent": _total_json(spent)})
     else:
         say(f"{plural(found.calls, 'call')} of {model}, about {money(found.dollars)} ({found.basis})")
-        say(
-            f"{arguments.id} has cost {money(spent.committed, at_most=True)} so far; --budget is the limit of both together"
-        )
+        so_far = money(spent.committed, at_most=True)
+        say(f"{walk.id} has cost {so_far} so far; --budget is the limit of both together")
     return 0
 
 
-def estimated(workspace: Workspace, ledger: Ledger, arguments: argparse.Namespace) -> tuple[str, Estimate]:
-    """What walking on may cost: a call for each mechanism that is seen, and one that finds nothing more."""
+def estimated(walk: Walk, ledger: Ledger, model: str, max_steps: int | None, best_of: int) -> Estimate | None:
+    """What walking on may cost: a call for each mechanism that is seen, and one that finds nothing more.
+
+    None for a model without a price.
+    """
     from klineage.ledger import estimate
-    from klineage.walk import Walk
 
-    from klineage_tui.config import load_config
-
-    model = arguments.estimate or load_config().proposer.model
     price = ledger.prices.find(model)
     if price is None:
-        raise KlineageError(f"{model} has no price; give it one in prices.toml beside config.toml")
-    walk = Walk(workspace, arguments.id)
+        return None
     state = walk.state()
-    steps = (
-        len(state.features) if arguments.max_steps is None else min(arguments.max_steps, len(state.features))
-    )
+    steps = len(state.features) if max_steps is None else min(max_steps, len(state.features))
     size = len(state.kernel.source) + len(walk.workload.source)
-    return model, estimate(ledger.read(), model, price, steps * arguments.best_of + 1, size)
+    return estimate(ledger.read(), model, price, steps * best_of + 1, size)
 
 
 def _prices(ledger: Ledger, as_json: bool) -> int:

@@ -39,7 +39,8 @@ def test_a_model_walks_under_a_budget(
 
     messages.say(Reply("{", stop_reason="max_tokens"))
     walked = klineage("walk", "norms", "-w", here, "--proposer", "model", "--budget", "5").stdout
-    assert walked.startswith("?     ")
+    assert walked.startswith("norms: about $0.")
+    assert "\n?     " in walked
     assert "norms: 1 accepted, 0 rejected; stopped at: simplest form" in walked
     assert "norms has cost $0.0" in walked
     assert "of $5 (1 %)" in walked

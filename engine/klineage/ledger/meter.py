@@ -37,14 +37,14 @@ class Meter:
     """Reads the ledger again and again, and tells of each mark once."""
 
     def __init__(self, ledger: Ledger, lineage: str, limit: Limit | None = None) -> None:
-        self._ledger = ledger
+        self.ledger = ledger
         self._lineage = lineage
         self._limit = limit
         self._before = ledger.read().of(lineage).total().committed
 
     def read(self) -> Reading:
         """The spending of the lineage as it is now."""
-        total = self._ledger.read().of(self._lineage).total()
+        total = self.ledger.read().of(self._lineage).total()
         passed = () if self._limit is None else marks(self._before, total.committed, self._limit)
         self._before = max(self._before, total.committed)
         return Reading(total, self._limit, passed)
