@@ -67,8 +67,10 @@ class Ledger:
             if entry.state != "settled":
                 if dollars is None and entry.price is not None:
                     dollars = entry.price.cost(usage)
-                file.append(record.settled(call_id, usage, dollars, outcome, self._clock()))
-            return self._reserved(file.lines(), call_id)
+                line = record.settled(call_id, usage, dollars, outcome, self._clock())
+                file.append(line)
+                entry = record.after(entry, line, self.prices)
+            return entry
 
     def release(self, call_id: str, why: str) -> Entry:
         """Write down that nothing was sent for a reserved call, so that it costs nothing; again changes nothing.
@@ -82,8 +84,10 @@ class Ledger:
                     f"the call {call_id} was made and has been settled; it cannot be released"
                 )
             if entry.state == "open":
-                file.append(record.released(call_id, why, self._clock()))
-            return self._reserved(file.lines(), call_id)
+                line = record.released(call_id, why, self._clock())
+                file.append(line)
+                entry = record.after(entry, line, self.prices)
+            return entry
 
     def read(self) -> Book:
         """Everything in the ledger, in the order of the reservations."""

@@ -105,6 +105,13 @@ def replay(lines: Iterable[bytes], prices: Prices, where: str) -> tuple[dict[str
     return entries, torn
 
 
+def after(entry: Entry, line: bytes, prices: Prices) -> Entry:
+    """What is known of a call after one more line about it."""
+    entries = {entry.call.id: entry}
+    _apply(entries, json.loads(line), prices)
+    return entries[entry.call.id]
+
+
 def _apply(entries: dict[str, Entry], record: dict[str, Any], prices: Prices) -> None:
     event, call_id = record["event"], record["id"]
     if event == "reserve":
