@@ -50,6 +50,8 @@ def walk():
         )
     elif b" restrict " in source:
         answer(simpler())
+    else:
+        (ANSWER / "answer.json").write_text('{"nothing": "one plain loop"}')
 
 
 def good():
@@ -154,6 +156,12 @@ def unchanged():
 
 def broken():
     answer(simpler().replace(b"{", b"", 1))
+
+
+def learns():
+    """Answers with the fault of its first answer mended."""
+    if "it wrote no kernel" in (HERE / "TASK.md").read_text():
+        answer(simpler())
 
 
 def unnamed():

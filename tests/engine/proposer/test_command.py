@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
@@ -195,6 +196,22 @@ def test_a_second_attempt_is_told_of_the_first() -> None:
     assert next(attempts).problem == "it proposed a kernel that was rejected on this state already"
 
 
+def test_a_second_run_is_told_what_was_wrong_with_the_first() -> None:
+    attempts = CommandProposer(agent("learns")).attempts(TASK)
+    assert next(attempts).problem.startswith("it wrote no kernel")
+    assert next(attempts).candidate is not None
+
+
+def test_a_command_may_say_that_nothing_is_left(tmp_path: Path) -> None:
+    plain = replace(KERNEL, source=SOURCE.replace(b"#pragma GCC unroll 4\n", b"").replace(b" restrict", b""))
+    events: list[ProposerEvent] = []
+    ledger = Ledger(tmp_path / "ledger.jsonl", load_prices())
+    proposer = CommandProposer(agent("walk"), ledger=ledger)
+    assert list(proposer.attempts(replace(TASK, kernel=plain), events.append)) == []
+    assert "mine sees nothing left to take out: one plain loop" in said(events)
+    assert [entry.state for entry in ledger.read().entries] == ["settled"]
+
+
 def test_what_a_command_reports_is_written_down_and_nothing_else(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path / "ledger.jsonl", load_prices())
     priced, events = one("claude", ledger=ledger, lineage="scale-c")
@@ -234,6 +251,8 @@ def test_the_task_says_what_to_do_and_what_was_tried(tmp_path: Path) -> None:
     assert "- kernel.c::scale/for[i]\n" in text
     assert "`answer/kernel.c`" in text
     assert (tmp_path / "kernel.c").read_bytes() == SOURCE
+    assert "reference" in (tmp_path / "workload.py").read_text()
+    assert "HIDDEN" not in (tmp_path / "workload.py").read_text()
     assert list((tmp_path / "answer").iterdir()) == []
 
 

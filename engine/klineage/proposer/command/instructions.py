@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from klineage.proposer.base import Goal, Task
 from klineage.proposer.vocabulary import ACTIONS
@@ -58,9 +58,18 @@ Write two files and nothing else; whatever you change elsewhere is ignored. Both
 Do not run the kernel: it is checked after you have ended.
 """
 
+_NOTHING = """\
 
-def task_text(task: Task, kernel_out: str, answer_out: str) -> str:
-    """The whole of TASK.md. ``kernel_out`` and ``answer_out``: where the answer goes, as the agent sees it."""
+Where no mechanism is left to take out, write no kernel, and `{"nothing": "why"}` to the second file.
+"""
+
+
+def task_text(task: Task, kernel_out: str, answer_out: str, faults: Sequence[str] = ()) -> str:
+    """The whole of TASK.md.
+
+    ``kernel_out`` and ``answer_out``: where the answer goes, as the agent sees it; ``faults``: what was wrong
+    with its answers to this task before.
+    """
     kernel = task.kernel
     verb = "removes" if task.goal is None else "adds"
     what = {
@@ -71,6 +80,10 @@ def task_text(task: Task, kernel_out: str, answer_out: str) -> str:
     }
     head = _BACKWARD.format(**what) if task.goal is None else _FORWARD.format(**what, **_goal(task.goal))
     parts = [head, _ANSWER.format(kernel_out=kernel_out, answer_out=answer_out, verb=verb)]
+    if task.goal is None:
+        parts.append(_NOTHING)
+    if faults:
+        parts.append("\n# Why your earlier answers to this task could not be used\n\n" + _list(faults))
     if task.hint.strip():
         parts.append("\n# What a person says\n\n" + _quoted(task.hint) + "\n")
     if task.features:

@@ -6,7 +6,7 @@ import hashlib
 import signal
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,9 +14,12 @@ from pathlib import Path
 from klineage.ledger import Call, Ledger, Limit, Usage, new_call_id
 from klineage.proposer.answer import Unusable, candidate_of
 from klineage.proposer.base import Attempt, OnProposerEvent, ProposerEvent, Task, Tried
+from klineage.proposer.candidate import Candidate
 from klineage.proposer.command import running, scratch
 from klineage.proposer.command.agents import Agent
 from klineage.proposer.command.streams import Facts, Stream
+
+_FAULTS = 5  # earlier answers whose faults the next run is told
 
 
 @dataclass(frozen=True)
@@ -45,18 +48,27 @@ class CommandProposer:
         on_event: OnProposerEvent | None = None,
         cancel: threading.Event | None = None,
     ) -> Iterator[Attempt]:
-        """One run for each attempt that is taken, without end. See ``Proposer``."""
+        """One run for each attempt that is taken, until the command says that nothing is left. See ``Proposer``."""
+        faults: list[str] = []
         while cancel is None or not cancel.is_set():
-            attempt = self._attempt(task, on_event, cancel)
+            attempt = self._attempt(task, faults, on_event, cancel)
+            if attempt is None:
+                return
             yield attempt
-            if attempt.candidate is not None and not attempt.problem:
-                task = _without(task, attempt)
+            if attempt.problem:
+                faults.append(attempt.problem)
+            elif attempt.candidate is not None:
+                task = _without(task, attempt.candidate)
 
     def _attempt(
-        self, task: Task, on_event: OnProposerEvent | None, cancel: threading.Event | None
-    ) -> Attempt:
+        self,
+        task: Task,
+        faults: Sequence[str],
+        on_event: OnProposerEvent | None,
+        cancel: threading.Event | None,
+    ) -> Attempt | None:
         with tempfile.TemporaryDirectory(prefix="klineage-", ignore_cleanup_errors=True) as name:
-            place = scratch.prepare(Path(name).resolve(), task)
+            place = scratch.prepare(Path(name).resolve(), task, faults[-_FAULTS:])
             call = self._reserved(task, place.task)
             _tell(on_event, f"{self.agent.name} works on it, for at most {self.seconds:.0f} s")
             stream = self.agent.stream()
@@ -67,8 +79,13 @@ class CommandProposer:
             except BaseException:
                 self._release(call)
                 raise
-            attempt = self._judged(task, place, ending, stream.facts)
-        self._settle(call, stream, attempt)
+            try:
+                attempt = self._judged(task, place, ending, stream.facts)
+            except scratch.Nothing as reason:
+                self._settle(call, stream, "it sees nothing left")
+                _tell(on_event, f"{self.agent.name} sees nothing left to take out: {reason}")
+                return None
+        self._settle(call, stream, attempt.problem or "answered")
         for note in attempt.notes:
             _tell(on_event, note)
         return replace(attempt, call=call)
@@ -110,18 +127,15 @@ class CommandProposer:
         if self.ledger is not None:
             self.ledger.release(call, "the command was not started")
 
-    def _settle(self, call: str, stream: Stream, attempt: Attempt) -> None:
+    def _settle(self, call: str, stream: Stream, outcome: str) -> None:
         """Write down what the command says that it used; nothing is made up where it says nothing."""
         if self.ledger is not None:
             facts = stream.facts
-            outcome = attempt.problem or "answered"
             self.ledger.settle(call, facts.usage or Usage(), outcome, dollars=facts.dollars)
 
 
-def _without(task: Task, attempt: Attempt) -> Task:
+def _without(task: Task, candidate: Candidate) -> Task:
     """The task for the next run: what was just proposed is not to be offered again."""
-    candidate = attempt.candidate
-    assert candidate is not None
     why = "it has been proposed already; another one is wanted"
     tried = Tried(candidate.title, candidate.action, candidate.locus, why, candidate.kernel(task.kernel).hash)
     return replace(task, tried=(*task.tried, tried))

@@ -6,13 +6,14 @@ import hashlib
 import json
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from klineage.proposer.answer import LARGEST, Answer, Unusable, answer_from
 from klineage.proposer.base import Task
 from klineage.proposer.command.instructions import task_text
+from klineage.proposer.model.request import shown
 from klineage.workload import WORKLOAD_FILE
 
 TASK_FILE = "TASK.md"
@@ -32,12 +33,15 @@ class Scratch:
     before: Mapping[str, str]
 
 
-def prepare(folder: Path, task: Task) -> Scratch:
-    """Put the kernel, the workload, the task and an empty place for the answer into an empty folder."""
-    text = task_text(task, f"{ANSWER}/{task.kernel.filename}", f"{ANSWER}/{ANSWER_FILE}")
+def prepare(folder: Path, task: Task, faults: Sequence[str] = ()) -> Scratch:
+    """Put the kernel, the workload, the task and an empty place for the answer into an empty folder.
+
+    faults: what was wrong with earlier answers to this task. The hidden size of the workload is not shown.
+    """
+    text = task_text(task, f"{ANSWER}/{task.kernel.filename}", f"{ANSWER}/{ANSWER_FILE}", faults)
     files = {
         task.kernel.filename: task.kernel.source,
-        WORKLOAD_FILE: task.workload.source,
+        WORKLOAD_FILE: shown(task.workload).encode(),
         TASK_FILE: text.encode("utf-8", "surrogateescape"),
     }
     for name, data in files.items():
@@ -47,14 +51,24 @@ def prepare(folder: Path, task: Task) -> Scratch:
     return Scratch(folder, task.kernel.filename, text, before)
 
 
+class Nothing(Exception):
+    """The command says that no mechanism is left; the message is its reason."""
+
+
 def read_answer(scratch: Scratch) -> tuple[Answer, bytes]:
-    """The answer and the kernel in it. Raises Unusable for none, half of one, or two kernels."""
+    """The answer and the kernel in it.
+
+    Raises Unusable for none, half of one, or two kernels; Nothing where it says that nothing is left.
+    """
     place = scratch.folder / ANSWER
     names = (
         sorted(entry.name for entry in os.scandir(place)) if place.is_dir() and not place.is_symlink() else []
     )
     suffix = Path(scratch.kernel).suffix
     kernels = [name for name in names if name == scratch.kernel or Path(name).suffix == suffix]
+    record = _record(place / ANSWER_FILE) if ANSWER_FILE in names else None
+    if isinstance(record, dict) and not kernels and str(record.get("nothing", "")).strip():
+        raise Nothing(" ".join(str(record["nothing"]).split())[:300])
     if not kernels:
         instead = "; it changed the kernel beside it, which is not taken" if _is_changed(scratch) else ""
         raise Unusable(f"it wrote no kernel to {ANSWER}/{scratch.kernel}{instead}")
@@ -64,12 +78,14 @@ def read_answer(scratch: Scratch) -> tuple[Answer, bytes]:
         )
     if ANSWER_FILE not in names:
         raise Unusable(f"it wrote a kernel and no {ANSWER}/{ANSWER_FILE} that says what it does")
-    said = _read(place / ANSWER_FILE)
-    try:
-        record = json.loads(said)
-    except (ValueError, RecursionError) as error:
-        raise Unusable(f"its {ANSWER_FILE} is not JSON: {str(error)[:120]}") from error
     return answer_from(record), _read(place / kernels[0])
+
+
+def _record(path: Path) -> object:
+    try:
+        return json.loads(_read(path))
+    except (ValueError, RecursionError) as error:
+        raise Unusable(f"its {path.name} is not JSON: {str(error)[:120]}") from error
 
 
 def _is_changed(scratch: Scratch) -> bool:
