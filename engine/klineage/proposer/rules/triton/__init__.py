@@ -15,9 +15,11 @@ from klineage.proposer.rules.triton.fusion import FUSION
 from klineage.proposer.rules.triton.loop_hints import LOOP_UNROLL, WARP_SPECIALIZE
 from klineage.proposer.rules.triton.online_softmax import ONLINE_SOFTMAX
 from klineage.proposer.rules.triton.peeling import PEELING
+from klineage.proposer.rules.triton.persistent import PERSISTENT
 from klineage.proposer.rules.triton.pipelining import PIPELINING
 from klineage.proposer.rules.triton.program_order import PROGRAM_ORDER
 from klineage.proposer.rules.triton.reciprocal_root import RECIPROCAL_ROOT
+from klineage.proposer.rules.triton.split_k import SPLIT_K
 from klineage.proposer.rules.triton.tile_size import TILE_SIZE
 from klineage.proposer.rules.triton.warps import WARPS
 
@@ -27,6 +29,8 @@ TRITON_RULES: tuple[Rule, ...] = (
     LOOP_UNROLL,
     PIPELINING,
     PROGRAM_ORDER,
+    SPLIT_K,
+    PERSISTENT,
     BLOCK_POINTERS,
     DESCRIPTORS,
     EVEN_MASKS,

@@ -31,7 +31,7 @@ def detect(kernel: Kernel) -> tuple[Site, ...]:
         if loops and stages is not None and stages != "1":
             locus = next(iter(loops))
             sites.append(Site(locus, (Feature(locus, "pipeline"),), {"num_stages": stages}))
-        for locus, loop in loops.items():
+        for locus, loop in _loops(unit, function).items():
             own = _own_stages(unit, loop)
             if own is not None and unit.text(value_of(own)) not in ("1", "None"):
                 feature = Feature(locus, "loop_pipeline")
@@ -73,15 +73,13 @@ def _replace(node: Node, text: str) -> Edit:
     return Edit(node.start_byte, node.end_byte, text.encode("utf-8", "surrogateescape"))
 
 
+def _loops(unit: Unit, function: Function) -> dict[str, Node]:
+    inside, kinds = f"{function.locus}/", ("for_statement", "while_statement")
+    return {p: n for p, n in unit.loci.items() if p.startswith(inside) and n.type in kinds}
+
+
 def _loading_loops(unit: Unit, function: Function) -> dict[str, Node]:
-    inside = f"{function.locus}/"
-    return {
-        locus: node
-        for locus, node in unit.loci.items()
-        if locus.startswith(inside)
-        and node.type in ("for_statement", "while_statement")
-        and _loads(unit, node)
-    }
+    return {locus: loop for locus, loop in _loops(unit, function).items() if _loads(unit, loop)}
 
 
 def _loads(unit: Unit, loop: Node) -> bool:
