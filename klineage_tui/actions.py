@@ -100,9 +100,10 @@ ACTIONS: tuple[Action, ...] = (
     _a("next-pending", "next pending", "n", "induce", "Go to the next undecided proposal", 8),
     _a("next-proposal", "Next proposal", "]", "induce", "Show the next proposal", verb="propose"),
     _a("previous-proposal", "Previous proposal", "[", "induce", "Show the previous proposal"),
+    _a("ask", "ask", "p", "induce", "Ask a model or a command for a proposal, with a hint", 10, verb="propose"),
     _a("features", "Features", "f", "induce", "Show what mechanisms the kernel has, and settle the unknown ones", verb="features"),
     _a("seal", "seal", "S", "induce", "End the walk: derive and check the forward lineage", 9, verb="seal"),
-    _a("cancel", "cancel", "escape", "induce", "Stop the running gate or seal", footer=0),
+    _a("cancel", "cancel", "escape", "induce", "Stop the running gate, seal or question", footer=0),
     # History
     _a("compare-from", "mark", "m", "history", "Mark this state as the one to compare with", 1, verb="diff"),
     _a("blame", "blame", "b", "history", "Show which optimization wrote each line", 2, verb="blame"),
@@ -137,6 +138,8 @@ ACTIONS: tuple[Action, ...] = (
     # Questions
     _a("dialog-confirm", "confirm", "enter,y", "dialog", "Answer yes, or send what is typed", 1),
     _a("dialog-cancel", "cancel", "escape,n", "dialog", "Go back; nothing happens", 2),
+    _a("dialog-next", "next", "down", "dialog", "The next of several choices", vim="down"),
+    _a("dialog-previous", "previous", "up", "dialog", "The choice before", vim="up"),
 )
 # fmt: on
 

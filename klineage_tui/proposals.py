@@ -73,6 +73,13 @@ class Queue:
         proposals = (*self.proposals[: self.position], changed, *self.proposals[self.position + 1 :])
         return replace(self, proposals=proposals)
 
+    def added(self, candidate: Candidate, kernel: str) -> Queue:
+        """The queue with one more proposal, which becomes the current one; one of the same bytes is only shown."""
+        known = next((i for i, p in enumerate(self.proposals) if p.kernel == kernel), None)
+        if known is not None:
+            return self.at(known)
+        return Queue((*self.proposals, Proposal(candidate, kernel)), len(self.proposals))
+
     def edited(self, candidate: Candidate, kernel: str) -> Queue:
         """The current proposal with a person's bytes, pending again; on an empty queue, a new one."""
         current = self.current

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from klineage.errors import KlineageError
+from klineage.proposer.settings import NO_BUDGET
 
 from klineage_tui.commands.common import (
     Run,
@@ -33,8 +34,6 @@ if TYPE_CHECKING:
     from klineage.proposer.candidate import Candidate
     from klineage.walk import Walk, WalkLimits
     from klineage.walk.automatic import Decide
-
-NO_BUDGET = "none"
 
 
 def walk_command(parser: argparse.ArgumentParser) -> Run:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 from klineage_tui.actions import bindings_for
 from klineage_tui.presentation.proposal import queue_text
 from klineage_tui.proposals import Proposal, Queue, evidence, queue_of
-from klineage_tui.screens.induce_gate import InduceGate
+from klineage_tui.screens.induce_ask import InduceAsk
 from klineage_tui.widgets.action_bar import ActionBar
 from klineage_tui.widgets.lines import LineView
 
@@ -34,18 +34,21 @@ class Loaded:
     trusted: bool
 
 
-def load(walk: Walk, state: WalkState, skipped: frozenset[str]) -> Loaded:
-    """Everything that Induce shows of a state, from git and the proposers."""
+def load(walk: Walk, state: WalkState, skipped: frozenset[str], answers: Sequence[Candidate] = ()) -> Loaded:
+    """Everything that Induce shows of a state, from git and the proposers; what was asked for comes first."""
 
     def reason(candidate: Candidate) -> str | None:
         rejection = state.rejection_of(candidate)
         return None if rejection is None else rejection.why
 
-    queue = queue_of(walk.candidates(state), lambda c: state.kernel_of(c).hash, reason, skipped)
+    found: dict[str, Candidate] = {}
+    for candidate in (*answers, *walk.candidates(state)):
+        found.setdefault(state.kernel_of(candidate).hash, candidate)
+    queue = queue_of(found.values(), lambda c: state.kernel_of(c).hash, reason, skipped)
     return Loaded(state, queue, walk.draft(), walk.trusted())
 
 
-class InduceScreen(InduceGate):
+class InduceScreen(InduceAsk):
     """The decisions. What they mean is the engine's business; here they are enabled, run and shown."""
 
     PLACE = "induce"
@@ -74,7 +77,8 @@ class InduceScreen(InduceGate):
         """Show a walk that was just opened before its proposals are looked for."""
         if self._state is None:
             self.show_walk(state)
-        self.job("load", lambda: load(walk, state, self._skipped), self._loaded, self._unreadable)
+        answers = self._answers.get(state.head.kernel, ())
+        self.job("load", lambda: load(walk, state, self._skipped, answers), self._loaded, self._unreadable)
 
     def _unreadable(self, sentence: str) -> None:
         self._deciding = self._reading = False
@@ -112,8 +116,10 @@ class InduceScreen(InduceGate):
 
         names = {action.id for action in footer_actions(self.PLACE)}
         closed = {name for name in names if self.closed(name)}
-        hidden = {"cancel"} if self._run is None else set()
+        hidden = set() if self._busy else {"cancel"}
         status = queue_text(self._queue) if self._state is not None else ""
+        if self._spending:
+            status = f"{status}  {self._spending}"
         self.query_one(ActionBar).show(closed, hidden, status)
 
     def on_line_view_moved(self, message: LineView.Moved) -> None:
@@ -131,19 +137,23 @@ class InduceScreen(InduceGate):
         self.job("kernel", lambda: walk.kernel_at(step.commit), show)
 
     def action_verb(self, action: str) -> None:
-        if action == "cancel" and self._run is None:
+        if action == "cancel" and not self._busy:
             return  # escape with nothing to stop needs no answer
         if self._state is None and self._reading and not self._ahead:
             self._ahead = action  # the steps are on screen before their proposals: the key is not lost
             return
         super().action_verb(action)
 
+    @property
+    def _busy(self) -> bool:
+        return self._run is not None or self._asking is not None
+
     # -- what is closed, and why ------------------------------------------------------------------------
 
     def why_not(self, action: str) -> str:
         state, current = self._state, self._queue.current
         if action == "cancel":
-            return "" if self._run is not None else "nothing is running"
+            return "" if self._busy else "nothing is running"
         if state is None:
             return _CLOSED_WHILE_LOADING
         if self._deciding and action in ("accept", "reject", "undo", "redo", "seal"):
@@ -156,7 +166,7 @@ class InduceScreen(InduceGate):
             return "" if len(state.steps) > 1 else "accept at least one step before sealing"
         if action == "next-pending":
             return "" if self._queue.pending else "no undecided proposal is left"
-        if action in ("edit", "editor", "features"):
+        if action in ("edit", "editor", "ask", "features"):
             return ""
         if current is None:
             return "no proposal is left on this state"
@@ -188,6 +198,7 @@ class InduceScreen(InduceGate):
 
     def _go(self, queue: Queue) -> None:
         self._queue = queue
+        self._show_answer(False)  # it goes on, and is a key away
         self.show_queue()
 
     def do_next_proposal(self) -> None:

@@ -156,7 +156,12 @@ class InduceGate(InduceEdits):
         self._show_evidence()
 
     def do_cancel(self) -> None:
-        self._stop_gate()
+        if not self._cancel_answer():
+            self._stop_gate()
+
+    def _cancel_answer(self) -> bool:
+        """End what is being asked, if anything is and the person can mean it."""
+        return False
 
     def _stop_gate(self) -> None:
         if self._run is not None:

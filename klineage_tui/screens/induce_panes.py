@@ -68,6 +68,7 @@ class InducePanes(Place):
                     "PROPOSAL",
                     Static(id="about", markup=False),
                     DiffView(placeholder="Opening…", id="diff"),
+                    LineView(cursor=False, id="answer"),
                     id="proposal",
                 )
                 yield Pane("GATE", LineView(cursor=False, id="gate-view"), id="gate")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal
 from types import MappingProxyType
 from typing import Literal, get_args
 from urllib.parse import urlsplit
@@ -13,6 +14,7 @@ from klineage.errors import KlineageError
 
 Effort = Literal["", "low", "medium", "high", "xhigh", "max"]
 EFFORTS: tuple[Effort, ...] = get_args(Effort)
+NO_BUDGET = "none"
 DEFAULT_MODEL = "claude-sonnet-5-5"
 
 
@@ -28,6 +30,7 @@ class Settings:
     retries:    how often a call that the API did not take is sent again.
     commands:   a name for ``--proposer command:NAME`` -> its command line.
     command_timeout: seconds that one run of a command may take.
+    budget:     dollars that the calls of one lineage may cost when the app asks; None for no limit.
     """
 
     model: str = DEFAULT_MODEL
@@ -38,6 +41,7 @@ class Settings:
     retries: int = 4
     commands: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: MappingProxyType({}))
     command_timeout: float = 1800.0
+    budget: Decimal | None = Decimal(10)
 
 
 KEYS = tuple(Settings.__dataclass_fields__)
@@ -58,6 +62,7 @@ def settings_from(table: Mapping[str, object]) -> Settings:
         retries=int(_number(table, "retries", default.retries, 0, whole=True)),
         commands=_commands(table),
         command_timeout=_number(table, "command_timeout", default.command_timeout, 1),
+        budget=_budget(table) if "budget" in table else default.budget,
     )
 
 
@@ -101,6 +106,19 @@ def _number(
         kind = "a whole number" if whole else "a number"
         raise KlineageError(f"'{key}' in [proposer] is {value!r}; it must be {kind} of at least {least:g}")
     return value
+
+
+def _budget(table: Mapping[str, object]) -> Decimal | None:
+    from klineage.ledger import parse_dollars
+
+    value = table["budget"]
+    if value == NO_BUDGET:
+        return None
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+        raise KlineageError(
+            f"'budget' in [proposer] is {value!r}; write dollars, such as 10, or '{NO_BUDGET}'"
+        )
+    return parse_dollars(str(value), "'budget' in [proposer]")
 
 
 def _base_url(url: str) -> str:

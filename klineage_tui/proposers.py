@@ -1,0 +1,51 @@
+"""Who can be asked for a proposal, as the person's configuration and this machine have it."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from klineage.ledger import Limit
+    from klineage.proposer.base import Proposer
+    from klineage.proposer.settings import Settings
+    from klineage.walk import Walk
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A proposer that can be asked: its name for the registry, and a word about it."""
+
+    name: str
+    note: str
+
+
+def choices(settings: Settings) -> list[Choice]:
+    """The model of the configuration, the person's own commands, and the presets that are installed here."""
+    from klineage.proposer.command import PRESETS
+
+    limit = "no limit" if settings.budget is None else f"at most ${settings.budget} for this lineage"
+    found = [Choice(f"model:{settings.model}", f"costs money, {limit}")]
+    found += [Choice(f"command:{name}", " ".join(words)) for name, words in settings.commands.items()]
+    for name, agent in PRESETS.items():
+        if name not in settings.commands and shutil.which(agent.words[0]):
+            found.append(Choice(f"command:{name}", "installed here"))
+    return found
+
+
+def limit_of(walk: Walk, name: str, settings: Settings) -> Limit | None:
+    """What the calls of a lineage may cost when the app asks. A command is the person's own, and has no price."""
+    from klineage.ledger import Limit
+
+    if settings.budget is None or name.startswith("command:"):
+        return None
+    return Limit(settings.budget, walk.id)
+
+
+def named(walk: Walk, name: str, settings: Settings, limit: Limit | None) -> Proposer:
+    """The proposer of a name, at work on a walk. Raises KlineageError for one that is not known."""
+    from klineage.proposer.registry import Context, proposer_named
+
+    limits = () if limit is None else (limit,)
+    return proposer_named(name, Context(walk.workspace.git.place, walk.id, settings, limits=limits))
