@@ -56,8 +56,7 @@ def cues(kernel: Kernel) -> Iterator[Cue]:
 def _pragmas(reading: Reading) -> Iterator[Cue]:
     unit = reading.unit
     for start, end in unit.loop_pragmas:
-        node = unit.root.descendant_for_byte_range(start, end)
-        if node is not None and not reading.live(node):
+        if not reading.live_after(end):
             continue
         words = re.sub(r"^\s*#\s*pragma\s+", "", unit.source[start:end].decode("utf-8", "replace")).strip()
         for pattern, name, doubt in _PRAGMAS:

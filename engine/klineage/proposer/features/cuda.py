@@ -91,8 +91,7 @@ def _unrolled(reading: Reading) -> Iterator[Cue]:
     for start, end in reading.unit.loop_pragmas:
         text = reading.unit.source[start:end].strip()
         depth = text.rpartition(b"unroll")[2].strip(b" ()")
-        node = reading.unit.root.descendant_for_byte_range(start, end)
-        if _UNROLL.match(text) and depth != b"1" and (node is None or reading.live(node)):
+        if _UNROLL.match(text) and depth != b"1" and reading.live_after(end):
             yield reading.cue("unroll", start, text.decode("utf-8", "replace"))
 
 

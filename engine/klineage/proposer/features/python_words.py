@@ -113,6 +113,10 @@ class Calls:
                 found.add(self.unit.text(left))
         return found
 
+    def mentions(self, root: Node, names: set[str]) -> bool:
+        """Whether a node speaks of any of the names."""
+        return bool(_identifiers(self.unit, root) & names)
+
     def launches(self, function: Function) -> list[Node]:
         """The calls ``kernel[grid](...)`` of a kernel."""
         found = []

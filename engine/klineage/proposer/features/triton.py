@@ -97,15 +97,16 @@ def _loops(calls: Calls, function: Function) -> Iterator[Cue]:
         if len(given) < 3:
             continue
         start, step = given[0], given[2]
-        if unit.text(start) in programs or calls.calls(start, "program_id"):
-            text = " ".join(unit.text(step).split())
-            split = _SPLIT.search(f"{unit.text(start)} {text}") or "*" in text
-            if split:
-                yield _cue(unit, function, "split_or_cluster", node, f"a loop in steps of {text}")
-            else:
-                yield _cue(
-                    unit, function, "persistent_schedule", node, f"a loop over tiles in steps of {text}"
-                )
+        text = " ".join(unit.text(step).split())
+        if not (calls.mentions(start, programs) or calls.calls(start, "program_id")):
+            continue
+        if _SPLIT.search(f"{unit.text(start)} {text}"):
+            yield _cue(unit, function, "split_or_cluster", node, f"a loop in steps of {text}")
+        elif unit.text(start) in programs and "*" not in text:
+            yield _cue(unit, function, "persistent_schedule", node, f"a loop over tiles in steps of {text}")
+        else:
+            doubt = "programs may take tiles in turn here, or share the work on one"
+            yield _cue(unit, function, "persistent_schedule", node, f"a loop in steps of {text}", doubt)
 
 
 def _named(calls: Calls, function: Function) -> Iterator[Cue]:

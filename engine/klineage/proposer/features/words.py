@@ -102,6 +102,11 @@ class Reading:
         function = self.function_of(node)
         return (function is None or function.name in self._live) and self.condition(node) != "0"
 
+    def live_after(self, offset: int) -> bool:
+        """Whether what follows an offset, such as the loop under a pragma, is in code that a kernel reaches."""
+        node = next((n for n in self.nodes if n.start_byte >= offset and n.is_named), None)
+        return node is None or self.live(node)
+
     def condition(self, node: Node) -> str:
         """What the innermost undecided ``#if`` around a node asks: "" where none does, "0" where it is never
         compiled."""
