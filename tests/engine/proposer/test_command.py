@@ -104,14 +104,13 @@ def test_an_answer_that_cannot_be_used_is_one_attempt_with_one_sentence(behaviou
 
 
 def test_a_change_outside_the_answer_is_ignored_and_told() -> None:
-    attempt, events = one("meddles")
+    attempt, _ = one("meddles")
     assert attempt.candidate is not None
     assert attempt.notes == (
         "it changed workload.py, which is not taken",
         "it removed TASK.md, which is not taken",
         "it made answer/log.txt, notes.txt, which is not taken",
     )
-    assert all(note in said(events) for note in attempt.notes)
 
 
 def test_a_command_that_hangs_is_ended() -> None:
@@ -231,7 +230,7 @@ def test_what_a_command_reports_is_written_down_and_nothing_else(tmp_path: Path)
 
 def test_under_a_limit_a_command_without_a_price_is_not_run(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path / "ledger.jsonl", load_prices())
-    with pytest.raises(OverBudget, match="command:mine has no price"):
+    with pytest.raises(OverBudget, match="nobody knows before a run of command:mine"):
         one("good", ledger=ledger, limits=(Limit(Decimal(10)),))
     assert ledger.read().entries == ()
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from klineage.ledger import Call, Ledger, Limit, Usage, new_call_id
+from klineage.ledger import Call, Ledger, Limit, OverBudget, Usage, new_call_id
 from klineage.proposer.answer import Unusable, candidate_of
 from klineage.proposer.base import Attempt, OnProposerEvent, ProposerEvent, Task, Tried
 from klineage.proposer.candidate import Candidate
@@ -86,8 +86,6 @@ class CommandProposer:
                 _tell(on_event, f"{self.agent.name} sees nothing left to take out: {reason}")
                 return None
         self._settle(call, stream, attempt.problem or "answered")
-        for note in attempt.notes:
-            _tell(on_event, note)
         return replace(attempt, call=call)
 
     def _judged(self, task: Task, place: scratch.Scratch, ending: running.Ending, facts: Facts) -> Attempt:
@@ -113,6 +111,12 @@ class CommandProposer:
 
     def _reserved(self, task: Task, text: str) -> str:
         """Write the run down before it is made. Raises OverBudget under a limit."""
+        for limit in self.limits:
+            if limit.lineage in ("", self.lineage):
+                raise OverBudget(
+                    f"nobody knows before a run of {self.name} what it will cost, so it is not run under a limit of "
+                    f"{limit}; leave the budget to the command's own settings, and walk without one here"
+                )
         if self.ledger is None:
             return ""
         now = datetime.now(UTC)
@@ -120,7 +124,7 @@ class CommandProposer:
         call = Call(
             new_call_id(now), self.lineage, task.kernel.hash, self.name, self.name, prompt, now, worst=Usage()
         )
-        self.ledger.reserve(call, *self.limits)
+        self.ledger.reserve(call)
         return call.id
 
     def _release(self, call: str) -> None:
