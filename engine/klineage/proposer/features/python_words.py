@@ -117,11 +117,16 @@ class Calls:
         """Whether a node speaks of any of the names."""
         return bool(_identifiers(self.unit, root) & names)
 
+    @cached_property
+    def _all(self) -> tuple[Node, ...]:
+        """Every call in the file."""
+        return tuple(node for node in walk(self.unit.root) if node.type == "call")
+
     def launches(self, function: Function) -> list[Node]:
         """The calls ``kernel[grid](...)`` of a kernel."""
         found = []
-        for node in walk(self.unit.root):
-            called = node.child_by_field_name("function") if node.type == "call" else None
+        for node in self._all:
+            called = node.child_by_field_name("function")
             value = (
                 called.child_by_field_name("value")
                 if called is not None and called.type == "subscript"
@@ -143,8 +148,8 @@ class Calls:
     def host_descriptors(self) -> tuple[Node, ...]:
         """The calls of ``TensorDescriptor`` (or its ``from_tensor``) in host code."""
         found = []
-        for node in walk(self.unit.root):
-            called = node.child_by_field_name("function") if node.type == "call" else None
+        for node in self._all:
+            called = node.child_by_field_name("function")
             if called is not None and "TensorDescriptor" in self.unit.text(called).split("."):
                 found.append(node)
         return tuple(found)
