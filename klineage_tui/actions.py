@@ -110,6 +110,7 @@ ACTIONS: tuple[Action, ...] = (
     _a("waterfall", "waterfall", "w", "history", "Show the latency of each step as bars", 3),
     _a("direction", "direction", "f", "history", "Switch between the walk and the sealed lineage", 4),
     _a("git-commands", "git", "c", "history", "Show the plain git commands for what is on screen", 5),
+    _a("branch", "Branch", "B", "history", "Go on from the state under the cursor as a lineage of its own", verb="branch"),
     # Lists, code and diffs
     _a("line-down", "Down", "down", "view", "One line down", vim="down,j"),
     _a("line-up", "Up", "up", "view", "One line up", vim="up,k"),

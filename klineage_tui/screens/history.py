@@ -13,6 +13,7 @@ from klineage_tui.presentation.blame import writers
 from klineage_tui.presentation.git_commands import git_commands
 from klineage_tui.presentation.history import graph_of
 from klineage_tui.presentation.titles import history_heading
+from klineage_tui.screens.dialog import Confirm
 from klineage_tui.screens.history_panes import Comparison, HistoryPanes
 from klineage_tui.widgets.action_bar import ActionBar
 from klineage_tui.widgets.lines import LineView
@@ -177,6 +178,8 @@ class HistoryScreen(HistoryPanes):
             return "There is no decision to take back."
         if action == "redo" and not state.can_redo:
             return "Nothing was undone."
+        if action == "branch" and self.graph.step is None:
+            return "There is no state under the cursor."
         if action == "direction" and not self._forward:
             return f"Not sealed yet: {key['seal']} in Induce ({key['induce']}) derives the forward lineage."
         if action == "waterfall" and len(self._steps) < 2:
@@ -218,6 +221,28 @@ class HistoryScreen(HistoryPanes):
     def do_direction(self) -> None:
         self._wants_forward = not self._shows_forward
         self._show_graph("")
+
+    def do_branch(self) -> None:
+        """Start a lineage at the state under the cursor, and open it."""
+        step = self.graph.step
+        assert step is not None, "why_not says so"
+        question = (
+            f"{step.subject}: a new lineage shares the history up to here and goes on by itself. "
+            "This one stays as it is."
+        )
+        dialog = Confirm("Branch from here?", question, "starts it", self.host.keys_in_force)
+        self.app.push_screen(dialog, lambda yes: self._branch(step) if yes else None)
+
+    def _branch(self, step: Step) -> None:
+        from klineage.walk.branching import branch
+
+        walk = self._walk
+        self.job("decision", lambda: branch(walk, step), self._branched)
+
+    def _branched(self, lineage: str) -> None:
+        self.notify(f"{lineage} goes on from here")
+        self.host.decided()
+        self.host.open_lineage(lineage, "history")
 
     def do_undo(self) -> None:
         self.job("decision", self._walk.undo, self._decided)

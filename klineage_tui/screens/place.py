@@ -32,6 +32,9 @@ class Host(Protocol):
     config: Config
     keys_in_force: dict[str, str]  # action id -> keys
 
+    def open_lineage(self, lineage: str, place: str = "induce") -> None:
+        """Make a lineage the one that every place shows."""
+
     def decided(self) -> None:
         """Say that a decision is on disk, so that other places read again when shown."""
 

@@ -299,3 +299,20 @@ async def test_toasts_are_behind_the_border_too(tmp_path: Path) -> None:
         pilot.app.screen.notify("one \x1b[2J\ntwo [red]")
         await pilot.pause()
         assert [n.message for n in pilot.app._notifications] == ["one ␛[2J\ntwo [red]"]
+
+
+async def test_a_branch_goes_on_from_the_state_under_the_cursor(tmp_path: Path) -> None:
+    async with history(tmp_path, sealed=False) as pilot:
+        assert isinstance(pilot.app, KlineageApp)
+        assert pilot.app.workspace is not None
+        await press(pilot, "home", "B")
+        await press(pilot, "escape")
+        assert [lineage.id for lineage in pilot.app.workspace.lineages()] == ["gemm"]
+        await press(pilot, "B")
+        await press(pilot, "enter")
+        walk = pilot.app.walk
+        assert walk is not None
+        assert walk.id == "gemm-0"
+        assert [step.number for step in walk.state().steps] == [0]
+        assert "gemm-0 goes on from here" in "\n".join(note.message for note in pilot.app._notifications)
+        assert len(pilot.app.workspace.history("gemm")) == 5
