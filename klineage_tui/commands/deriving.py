@@ -43,15 +43,20 @@ def derive_command(parser: argparse.ArgumentParser) -> Run:
         help="ask this one and nobody else: rules, model[:ID], command:NAME, replay:FILE (default: the rule that knows it, "
         "else who made the step)",
     )  # fmt: skip
-    parser.add_argument(
-        "--budget", metavar="DOLLARS",
-        help=f"what the calls for this lineage may cost, all runs together; a model is asked with one, or '{NO_BUDGET}'",
-    )  # fmt: skip
+    add_budget(parser)
     parser.add_argument("--renew", action="store_true", help="derive again what was derived before")
     add_host(parser)
     add_json(parser)
     parser.set_defaults(record=None, fresh=False)
     return _derive
+
+
+def add_budget(parser: argparse.ArgumentParser) -> None:
+    """What asking for forward edits may cost."""
+    parser.add_argument(
+        "--budget", metavar="DOLLARS",
+        help=f"what the calls for this lineage may cost, all runs together; a model is asked with one, or '{NO_BUDGET}'",
+    )  # fmt: skip
 
 
 def _derive(arguments: argparse.Namespace) -> int:

@@ -17,6 +17,7 @@ from klineage_tui.commands.common import (
     say,
     step_row,
 )
+from klineage_tui.commands.deriving import add_budget, asking
 from klineage_tui.commands.proposing import add_asking, ask
 
 if TYPE_CHECKING:
@@ -116,19 +117,31 @@ def _not_offered(kernel: Kernel) -> list[dict[str, Any]]:
 def seal_command(parser: argparse.ArgumentParser) -> Run:
     add_lineage(parser)
     add_trust(parser)
+    parser.add_argument(
+        "--ask", action="store_true",
+        help="ask the model or the command that made a step for its forward edit, where derive has not (a model: with --budget)",
+    )  # fmt: skip
+    add_budget(parser)
     add_host(parser)
     add_json(parser)
+    parser.set_defaults(record=None, fresh=False)
     return _seal
 
 
 def _seal(arguments: argparse.Namespace) -> int:
     with opened_walk(arguments) as walk:
-        steps = walk.seal(None if arguments.json else say)
+        steps = walk.seal(
+            None if arguments.json else say, ask=asking(walk, arguments) if arguments.ask else None
+        )
         if arguments.json:
             print_json([step_row(step) for step in steps])
         else:
+            replayed = [step for step in steps if step.forward == "replayed"]
+            for step in replayed:
+                say(f"K{step.number} is replayed, not derived: {step.found}")
             say(
-                f"{walk.id}: sealed, {plural(len(steps) - 1, 'optimization')}; git log -p lineage/{walk.id} reads it as a course"
+                f"{walk.id}: sealed, {plural(len(steps) - 1, 'optimization')}, {len(steps) - 1 - len(replayed)} derived; "
+                f"git log -p lineage/{walk.id} reads it as a course"
             )
     return 0
 
