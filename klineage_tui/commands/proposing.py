@@ -8,6 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from klineage.errors import KlineageError
+
 from klineage_tui.commands.automatic import add_proposer, limit_of, proposer_of
 from klineage_tui.commands.common import (
     Run,
@@ -35,7 +37,10 @@ def add_asking(parser: argparse.ArgumentParser) -> None:
 
 
 def ask(arguments: argparse.Namespace) -> int:
-    """Ask a proposer once for the current state, and show what it answers. The exit code is 1 for no candidate."""
+    """Ask a proposer once for the current state, and show what it answers.
+
+    Raises KlineageError, after what there is to show, for an answer that cannot be used.
+    """
     limit = limit_of(arguments)
     with opened_walk(arguments) as walk:
         proposer = proposer_of(walk, arguments, limit)
@@ -48,7 +53,9 @@ def ask(arguments: argparse.Namespace) -> int:
             print_json([] if row is None else [row])
         else:
             _say_answer(walk, arguments, row)
-    return 0 if row is not None and row["number"] is not None else 1
+        if row is not None and row["number"] is None:
+            raise KlineageError(f"{proposer.name} made no proposal: {row['problem']}")
+    return 0
 
 
 def answer_row(walk: Walk, proposer: str, attempt: Attempt | None) -> dict[str, Any] | None:
@@ -111,7 +118,6 @@ def _say_answer(walk: Walk, arguments: argparse.Namespace, row: dict[str, Any] |
     for note in row["notes"]:
         say(f"     {note}")
     if row["number"] is None:
-        say(f"?    {row['problem']}")
         return
     say(f"  1  {row['title']:<44} {row['action']:<20} {row['locus']}")
     if arguments.diff:

@@ -53,34 +53,28 @@ def test_propose_record_and_replay(
     replayed = klineage("propose", "rows", "--proposer", f"replay:{talk}", "-w", workspace, "--json")
     (other,) = json.loads(replayed.stdout)
     assert other == row | {"proposer": f"{row['proposer']}; replayed", "call": ""}
+    messages.say(Reply("I would rather not."))
+    useless = klineage(
+        "propose", "rows", "--proposer", "model", "--budget", "1", "--fresh", "-w", workspace, ok=False
+    )
+    assert useless.returncode == 1
+    assert "made no proposal: its answer is not valid JSON" in useless.stderr.splitlines()[-1]
     listed = klineage("replay", talk)
     assert "1 question; klineage walk ID --proposer replay:" in listed.stdout
     assert KEY not in talk.read_text()
 
 
-@pytest.mark.parametrize(
-    ("words", "environment", "says"),
-    [
-        (["propose", "rows", "--proposer", "model"], {}, "costs money: say --budget"),
-        (["propose", "rows", "--proposer", "modle"], {}, "there is no proposer 'modle'"),
-        (
-            ["propose", "rows", "--proposer", "model:claude-next", "--budget", "1"], {},
-            "claude-next has no price",
-        ),
-        (
-            ["propose", "rows", "--proposer", "model", "--budget", "1"], {"ANTHROPIC_API_KEY": ""},
-            "there is no API key: export ANTHROPIC_API_KEY",
-        ),
-    ],
-)  # fmt: skip
 def test_refusals_are_one_line(
-    messages: MessagesServer, workspace: Path, klineage: Command, monkeypatch: pytest.MonkeyPatch,
-    words: list[str], environment: dict[str, str], says: str,
-) -> None:  # fmt: skip
-    for name, value in environment.items():
-        monkeypatch.setenv(name, value)
-    done = klineage(*words, "-w", workspace, ok=False)
-    assert done.returncode == 1
-    assert says in done.stderr.splitlines()[-1]
-    assert done.stdout == ""
+    messages: MessagesServer, workspace: Path, klineage: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*words: str) -> str:
+        done = klineage("propose", "rows", "-w", workspace, "--proposer", *words, ok=False)
+        assert done.returncode == 1
+        assert done.stdout == ""
+        return done.stderr.splitlines()[-1]
+
+    assert "costs money: say --budget" in refused("model")
+    assert "claude-next has no price" in refused("model:claude-next", "--budget", "1")
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "")
+    assert "there is no API key: export ANTHROPIC_API_KEY" in refused("model", "--budget", "1")
     assert messages.served.calls == 0

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from email.utils import parsedate_to_datetime
 from types import FrameType
 from typing import Any
 from urllib.parse import urlsplit
@@ -220,12 +221,16 @@ def _refusal(error: anthropic.APIStatusError, host: str, model: str) -> str:
 
 
 def _asked_wait(error: anthropic.APIStatusError) -> float | None:
-    """Seconds that the API asks to wait, by its header; None where it does not say."""
+    """Seconds that the API asks to wait, by its header (a number or a date); None where it does not say."""
+    said = error.response.headers.get("retry-after", "")
     try:
-        wait = float(error.response.headers.get("retry-after", ""))
+        wait = float(said)
     except ValueError:
-        return None
-    return wait if 0 <= wait < 1e6 else None
+        try:
+            wait = parsedate_to_datetime(said).timestamp() - time.time()
+        except ValueError:
+            return None
+    return max(wait, 0.0) if wait < 1e6 else None
 
 
 def _said(words: object) -> str:
