@@ -74,10 +74,10 @@ class Queue:
         return replace(self, proposals=proposals)
 
     def added(self, candidate: Candidate, kernel: str) -> Queue:
-        """The queue with one more proposal, which becomes the current one; one of the same bytes is only shown."""
+        """The queue with one more proposal, which becomes the current one, in the place of one of the same bytes."""
         known = next((i for i, p in enumerate(self.proposals) if p.kernel == kernel), None)
         if known is not None:
-            return self.at(known)
+            return self.at(known).with_current(candidate=candidate)
         return Queue((*self.proposals, Proposal(candidate, kernel)), len(self.proposals))
 
     def edited(self, candidate: Candidate, kernel: str) -> Queue:

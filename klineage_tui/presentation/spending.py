@@ -52,6 +52,12 @@ def spend_line(reading: Reading) -> str:
     return f"{spent}, of {limit_text(reading.limit.dollars)} ({reading.percent} %)"
 
 
+def spend_words(reading: Reading) -> str:
+    """The spend bar in the fewest words: ``$0.42 of $10``."""
+    spent = money(reading.total.committed, at_most=True)
+    return spent if reading.limit is None else f"{spent} of ${reading.limit.dollars}"
+
+
 def spend_bar(reading: Reading, width: int) -> str:
     """How much of the limit is spent, as a bar of ``width`` cells; empty without a limit.
 

@@ -17,6 +17,10 @@ from klineage_tui.text.sanitize import sanitize
 class AskProposer(Dialog[tuple[str, str]]):
     """Up and down choose who is asked, what is typed is the hint; dismissed with (name, hint), or None."""
 
+    DEFAULT_CSS = """
+    AskProposer #choices { margin-top: 1; }
+    """
+
     def __init__(
         self, choices: Sequence[Choice], spent: str, keys: dict[str, str], *, chosen: str = "", hint: str = ""
     ) -> None:
@@ -40,9 +44,11 @@ class AskProposer(Dialog[tuple[str, str]]):
         parts: list[tuple[str, str]] = []
         for row, choice in enumerate(self._choices):
             here = row == self._row
-            parts.append(("▌" if here else " ", "$accent"))
-            parts.append((sanitize(choice.name), "bold" if here else ""))
-            parts.append((f"  {sanitize(choice.note)}\n", "$muted"))
+            parts += [
+                ("▌" if here else " ", "$accent"),
+                (f"{sanitize(choice.name)}\n", "bold" if here else ""),
+            ]
+        parts.append((f"  {sanitize(self._choices[self._row].note)}", "$muted"))
         self.query_one("#choices", Static).update(Content.assemble(*parts))
 
     def action_dialog_next(self) -> None:

@@ -117,14 +117,14 @@ class InduceAsk(InduceGate):
         self._show_bar()
 
     def _answered(self, run: AskRun, attempt: Attempt | None, recorded: list[Step], reading: Reading) -> None:
-        from klineage_tui.presentation.spending import spend_line
+        from klineage_tui.presentation.spending import spend_line, spend_words
 
         self._ended(run)
         if reading.total.calls:
-            self._spending = spend_line(reading)
+            self._spending = spend_words(reading)
         if reading.passed:
             self.notify(
-                f"{reading.passed[-1]} % of the budget is passed: {self._spending}", severity="warning"
+                f"{reading.passed[-1]} % of the budget is passed: {spend_line(reading)}", severity="warning"
             )
         for note in attempt.notes if attempt is not None else ():
             self.notify(note)

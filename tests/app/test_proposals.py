@@ -71,3 +71,12 @@ def test_editing_with_no_proposal_left_makes_one() -> None:
     queue = Queue().edited(CANDIDATES[1], "hash-b")
     assert _names(queue) == "b"
     assert queue.pending == 1
+
+
+def test_an_answer_comes_last_and_takes_the_place_of_its_own_bytes() -> None:
+    queue = _queue().added(Candidate("e", "k::f", "Remove e", "why", b"e"), "hash-e")
+    assert (_names(queue), queue.position) == ("abcde", 4)
+    again = queue.added(replace(CANDIDATES[1], title="Said better"), "hash-b")
+    assert (_names(again), again.position) == ("abcde", 1)
+    assert again.current is not None
+    assert again.current.candidate.title == "Said better"
