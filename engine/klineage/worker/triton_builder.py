@@ -13,6 +13,7 @@ import triton.language as tl
 from triton.runtime import interpreter
 
 from klineage.worker import triton_counts as counts
+from klineage.worker import triton_fp8
 from klineage.worker import triton_memory as memory
 from klineage.worker import triton_races as races
 from klineage.worker.faults import Unsupported
@@ -36,9 +37,17 @@ def is_bf16(handle: Any) -> bool:
     return bool(handle.dtype.scalar == tl.bfloat16 and handle.data.dtype == np.uint16)
 
 
+def fp8(dtype: Any) -> triton_fp8.Format | None:
+    """The 8-bit float that a type is, if it is one of NVIDIA's."""
+    return triton_fp8.FORMATS.get(dtype.scalar.name)
+
+
 def values(handle: Any) -> Any:
-    """The numbers of ``handle``: fp32 for bfloat16, the data itself otherwise."""
-    return decode(handle.data) if is_bf16(handle) else handle.data
+    """The numbers of ``handle``: fp32 for bfloat16 and 8-bit floats, the data itself otherwise."""
+    if is_bf16(handle):
+        return decode(handle.data)
+    format_ = fp8(handle.dtype) if handle.data.dtype == np.uint8 else None
+    return triton_fp8.decode(handle.data, format_) if format_ else handle.data
 
 
 def tf32(single: Any) -> Any:
@@ -146,18 +155,25 @@ class CheckedBuilder(interpreter.InterpreterBuilder):  # type: ignore[misc]
         return super().cast_impl(src, dst_type)
 
     def create_fp_to_fp(self, src: Any, dst_type: Any, rounding_mode: Any) -> Any:
-        if dst_type.scalar == tl.bfloat16 and src.data.dtype.kind == "f":
-            counts.add("casts", int(src.data.size))
-            toward_zero = rounding_mode == interpreter._ir.ROUNDING_MODE.RTZ
-            return Handle((truncate if toward_zero else encode)(src.data), tl.bfloat16)
-        return super().create_fp_to_fp(src, dst_type, rounding_mode)
+        toward_zero = rounding_mode == interpreter._ir.ROUNDING_MODE.RTZ
+        source, target = values(src), fp8(dst_type)
+        if target is not None and source.dtype.kind == "f":
+            data = triton_fp8.encode(source, target, toward_zero)
+        elif dst_type.scalar == tl.bfloat16 and source.dtype.kind == "f":
+            data = (truncate if toward_zero else encode)(source)
+        elif fp8(src.dtype) is not None and source is not src.data:
+            data = source.astype(interpreter._get_np_dtype(dst_type))
+        else:
+            return super().create_fp_to_fp(src, dst_type, rounding_mode)
+        counts.add("casts", int(src.data.size))
+        return Handle(data, dst_type.scalar)
 
     # dots
 
     def create_dot(self, a: Any, b: Any, d: Any, *rest: Any) -> Any:
         counts.add("dots")
         counts.add("dot_operations", 2 * int(a.data.size) * int(b.data.shape[-1]))
-        if not all(is_bf16(operand) or operand.data.dtype in _DOT_TYPES for operand in (a, b)):
+        if not all(values(operand).dtype in _DOT_TYPES for operand in (a, b)):
             return super().create_dot(a, b, d, *rest)
         left, right = values(a).astype(np.float32), values(b).astype(np.float32)
         if a.data.dtype == np.float32 and rest and rest[0] == interpreter._ir.INPUT_PRECISION.TF32:

@@ -33,7 +33,9 @@ def install(interpreter: Any) -> None:
                 return method(self, operand, *args, **kwargs)
             single = self.to_tensor(decode(operand.handle.data), tl.float32)
             result = method(self, single, *args, **kwargs)
-            return _map_fp32(result, lambda t: self.to_tensor(encode(t.handle.data), tl.bfloat16), tl)
+            return _map_fp32(
+                result, lambda t: self.to_tensor(_plain(t, encode(t.handle.data)), tl.bfloat16), tl
+            )
 
         setattr(cls, name, wide)
 
@@ -74,6 +76,11 @@ def _reduce_by_rows(self: Any, operands: Any) -> Any:
             data = data.reshape((1,) * len(shape)) if whole else np.expand_dims(data, axis)
         results.append(self.to_tensor(data if data.shape else data[()], operand.dtype))
     return results
+
+
+def _plain(tensor: Any, data: Any) -> Any:
+    """The one number of a scalar, whose data is an array of one; other data as it is."""
+    return data if tensor.type.is_block() else data[0]
 
 
 def _map_fp32(result: Any, function: Callable[[Any], Any], tl: Any) -> Any:
