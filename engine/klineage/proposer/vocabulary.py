@@ -40,6 +40,7 @@ ACTIONS: Mapping[str, str] = MappingProxyType({
     "split_or_cluster": "one result is split over several programs, or programs form a cluster",
     "launch_overlap": "the next kernel starts before this one ends",
     "block_pointer": "addresses come from a block pointer, in place of pointers and masks",
+    "inline_asm": "instructions written by hand",
     "tensor_descriptor": "addresses come from a descriptor in hardware (TMA)",
     "fusion": "several operations in one kernel",
     "online_algorithm": "one pass with a running correction in place of two",
@@ -63,6 +64,7 @@ ACTIONS: Mapping[str, str] = MappingProxyType({
     "thread_parallel": "work is spread over threads of a CPU",
     "simd": "vector instructions of a CPU",
     "unroll": "a loop is written out several times",
+    "loop_order": "loops run in the order in which memory lies",
     "cache_block": "loops are blocked for the caches of a CPU",
 })  # fmt: skip
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 from klineage.errors import KlineageError
+from klineage.kernel import SURFACES
 from klineage.proposer import rules
+from klineage.proposer.features import mechanisms
 from klineage.proposer.vocabulary import ACTIONS, checked, completions, nearest, normal
 
 
@@ -12,6 +14,13 @@ def test_every_rule_speaks_the_vocabulary() -> None:
     spoken = {rule.action for some in rules.RULES.values() for rule in some}
     assert spoken
     assert spoken - set(ACTIONS) == set()
+
+
+def test_every_detector_speaks_the_vocabulary() -> None:
+    for surface in SURFACES:
+        spoken = {*mechanisms.seen(surface), *mechanisms.meant(surface)}
+        assert spoken
+        assert spoken - set(ACTIONS) == set()
 
 
 def test_no_word_of_the_vocabulary_is_taken_for_a_slip_of_another() -> None:
