@@ -103,7 +103,17 @@ def _confirmed(gating: Gating, step: Step, derived: Kernel) -> Outcome:
 
 
 def _tried(gating: Gating, step: Step, derived: Kernel, after: Kernel) -> Outcome:
-    """Other bytes: each trial must pass and keep up; the last one is in a fresh worker."""
+    """Other bytes: the same machine code needs no trial; else each must pass and keep up, the last in a fresh worker."""
+    first = gating.gated(derived, None, f"the derived {step.action} in a fresh worker", fresh=True)
+    if first.verdict is not Verdict.PASS:
+        lasting = first.verdict is Verdict.FAIL
+        return Outcome(False, f"it does not pass the gate: {first.why}", lasting=lasting)
+    if code := first.evidence.get("artifact"):
+        recorded = gating.gated(after, None, f"the recorded {step.action}", fresh=True)
+        if recorded.evidence.get("artifact") == code:
+            return Outcome(
+                True, "other bytes, the same machine code, confirmed in a fresh worker", confirmed=True
+            )
     found: list[float] = []
     seen: list[Report] = []
     for trial in range(1, TRIALS + 1):
