@@ -247,7 +247,15 @@ def forward_title(step: Step) -> str:
     from klineage.proposer import rules
 
     rule = rule_of(step)
-    return (rule and rules.forward_title(rule)) or f"Undo: {step.subject}"
+    return (rule and rules.forward_title(rule)) or turned_round(step.subject)
+
+
+def turned_round(subject: str) -> str:
+    """What a step back is called when it is taken forward."""
+    for back, forth in (("Undo: ", ""), ("Remove ", "Add ")):
+        if subject.startswith(back):
+            return forth + subject.removeprefix(back)
+    return f"Undo: {subject}"
 
 
 def _keep(walk: Walk, before: Kernel, after: Kernel, by: str, source: bytes) -> None:

@@ -69,6 +69,18 @@ def configuration(head: Kernel, source: bytes) -> tuple[tuple[str, int], ...] | 
     return offered[0] if offered else ()
 
 
+def settings_of(head: Kernel, removes: Sequence[Feature]) -> dict[str, str]:
+    """The numbers that features of the head are configured with, where a rule knows them: a rule may then add them again."""
+    from klineage.proposer.rules import RULES
+
+    found: dict[str, str] = {}
+    for rule in RULES[head.surface]:
+        for site in rule.detect(head):
+            if set(site.removes) <= set(removes):
+                found = {name: " ".join(value.split()) for name, value in site.settings.items()} | found
+    return found
+
+
 def place_of(head: Kernel, edited: Kernel) -> str:
     """The locus of an edit: the one function that it changes, else the function that is entered."""
     from klineage.surface.tree import parse_kernel
@@ -165,6 +177,7 @@ def by_person(
         title=" ".join((title or guess.title).split()),
         removes=claimed,
         source=source,
+        settings=base.settings if set(claimed) == set(base.removes) else settings_of(head, claimed),
         config=configuration(head, source),
         proposer=base.proposer if base.by_hand else f"person, from {base.proposer}",
     )

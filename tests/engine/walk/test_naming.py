@@ -13,6 +13,7 @@ from klineage.resources import shipped
 from klineage.surface.dispatch import autotune_configs
 from klineage.surface.tree import Function, parse_kernel
 from klineage.walk import Walk, naming, new_lineage, open_workspace
+from klineage.walk.deriving import turned_round
 from klineage.walk.reading import read_kernel
 from klineage.workload import load
 
@@ -127,3 +128,24 @@ def _functions(kernel: Kernel) -> tuple[Function, ...]:
 
 def _pinned(kernel: Kernel) -> Kernel:
     return replace(kernel, config=autotune_configs(kernel)[0])
+
+
+def test_settings_are_those_that_a_rule_knows_so_that_it_may_add_the_feature_again(
+    head: Kernel, without_prefetch: bytes
+) -> None:
+    step = naming.by_person(head, without_prefetch)
+    simpler = replace(head, source=without_prefetch)
+    assert rules.derive(step.action, simpler, step.locus, step.settings) == head.source
+    assert naming.settings_of(head, ()) == {}
+
+
+@pytest.mark.parametrize(
+    ("back", "forth"),
+    [
+        ("Remove simd", "Add simd"),
+        ("Undo: Use vectors", "Use vectors"),
+        ("Drop the hints", "Undo: Drop the hints"),
+    ],
+)
+def test_a_title_is_turned_round(back: str, forth: str) -> None:
+    assert turned_round(back) == forth
