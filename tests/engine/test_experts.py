@@ -524,3 +524,13 @@ def test_topk_accepts_any_order_and_says_what_is_wrong() -> None:
     smallest = values["x"].argsort(-1)[:, : dims["k"]]
     picked = np.take_along_axis(values["x"], smallest, 1)
     assert "not the 32 largest" in str(said(values=picked, indices=smallest))
+
+
+def test_the_page_of_the_experts_quotes_what_was_measured() -> None:
+    root = EXPERTS.parent
+    page = (root / "docs" / "experts.md").read_text()
+    quoted = re.search(r"<!-- experts-cpu: begin, from (\S+) -->\n```\n(.*?)```\n", page, re.DOTALL)
+    assert quoted is not None
+    assert quoted[2] == (root / quoted[1]).read_text()
+    missing = [name for name in C_KERNELS if f"| `{name}` | C |" not in page]
+    assert not missing
