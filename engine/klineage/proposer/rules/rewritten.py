@@ -93,6 +93,41 @@ def restored(
     return tuple(sorted(set(edits)))
 
 
+def position(unit: Unit, statement: Node, gone: list[Node]) -> str:
+    """Where a statement stands in C or CUDA: its number in its block, among the statements that stay."""
+    block = statement.parent
+    assert block is not None
+    stay = [c for c in block.named_children if c.type != "comment" and c not in gone]
+    number = sum(c.start_byte < statement.start_byte for c in stay)
+    return f"statement {number} of {_block_place(unit, block)}"
+
+
+def _block_place(unit: Unit, block: Node) -> str:
+    """The function or loop whose body a block is. Raises NotApplicable."""
+    for locus, node in unit.loci.items():
+        function = unit.function_at(locus)
+        own = function is not None and function.locus == locus and function.body == block
+        if own or node.child_by_field_name("body") == block:
+            return locus.removeprefix(f"{unit.filename}::")
+    raise NotApplicable(f"line {unit.line(block.start_byte)}: the statement stands under a condition")
+
+
+def line_at(unit: Unit, place: str, number: int) -> tuple[int, bytes, bytes]:
+    """(offset, indentation, line ending) of a new line that becomes the numbered statement of a block."""
+    node = unit.loci.get(f"{unit.filename}::{place}")
+    function = unit.function_at(f"{unit.filename}::{place}")
+    if node is None:
+        raise NotApplicable(f"there is no {place!r} in this file")
+    own = function is not None and function.node == node
+    block = function.body if own and function is not None else node.child_by_field_name("body")
+    inside = [c for c in block.named_children if c.type != "comment"] if block is not None else []
+    if not inside or number > len(inside):
+        raise NotApplicable(f"{place} has no statement {number}")
+    last = inside[number - 1].end_byte - 1 if number else 0
+    at = unit.line_end(last) if number else unit.line_start(inside[0].start_byte)
+    return at, unit.indent(inside[0].start_byte), unit.newline(at)
+
+
 def _flat(text: str) -> str:
     return " ".join(text.split())
 

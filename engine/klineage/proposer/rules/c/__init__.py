@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from klineage.proposer.rules.c.alignment import ALIGNMENT
 from klineage.proposer.rules.c.cache_block import CACHE_BLOCK
+from klineage.proposer.rules.c.loop_order import LOOP_ORDER
+from klineage.proposer.rules.c.nontemporal import NONTEMPORAL
 from klineage.proposer.rules.c.packing import PACKING
-from klineage.proposer.rules.c.pragmas import THREADS, UNROLL
+from klineage.proposer.rules.c.pragmas import SIMD_PRAGMA, THREADS, UNROLL
 from klineage.proposer.rules.c.prefetch import PREFETCH
 from klineage.proposer.rules.c.register_tile import REGISTER_TILE
 from klineage.proposer.rules.c.restrict import RESTRICT
@@ -15,11 +17,14 @@ from klineage.proposer.rules.rule import Rule
 C_RULES: tuple[Rule, ...] = (
     THREADS,
     PREFETCH,
+    NONTEMPORAL,
     UNROLL,
+    SIMD_PRAGMA,
     VECTORS,
     ALIGNMENT,
     REGISTER_TILE,
     PACKING,
     CACHE_BLOCK,
+    LOOP_ORDER,
     RESTRICT,
 )

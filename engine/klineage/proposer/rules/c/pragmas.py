@@ -17,6 +17,7 @@ from klineage.proposer.rules.rule import NotApplicable, Rewrite, Rule, Site
 from klineage.surface.tree import Edit, Unit, parse_kernel
 
 _THREADS = r"omp\s+(?:parallel|for|taskloop|teams|distribute)\b"
+_SIMD = r"(?:omp\s+simd|clang\s+loop\s+vectorize)\b"
 _LAYOUT = "layout"  # "indented": every pragma begins in the column of its loop
 _UNROLL = r"(?:GCC\s+unroll|unroll|nounroll|clang\s+loop\s+unroll)\b"
 
@@ -67,6 +68,25 @@ def apply(kernel: Kernel, locus: str, settings: Mapping[str, str]) -> tuple[Edit
     )
 
 
+def _detect_simd(kernel: Kernel) -> tuple[Site, ...]:
+    """Each loop that the compiler is told to vectorise."""
+    unit = parse_kernel(kernel)
+    found: dict[str, dict[str, str]] = {}
+    for pragma in loop_pragmas(unit, _SIMD) or ():
+        settings = found.setdefault(pragma.place, {})
+        settings[pragma.place] = "; ".join(filter(None, (settings.get(pragma.place), pragma.words)))
+        if _indented(unit, pragma):
+            settings[_LAYOUT] = "indented"
+    loci = {place: f"{unit.filename}::{place}" for place in found}
+    return tuple(Site(loci[p], (Feature(loci[p], "simd"),), settings) for p, settings in found.items())
+
+
+def _remove_simd(kernel: Kernel, site: Site) -> Rewrite:
+    unit = parse_kernel(kernel)
+    own = [p for p in loop_pragmas(unit, _SIMD) or () if p.place in site.settings]
+    return Rewrite(tuple(pragma_removed(unit, p) for p in own))
+
+
 THREADS = Rule(
     name="threads",
     action="thread_parallel",
@@ -99,4 +119,23 @@ UNROLL = Rule(
     detect=_detect(_UNROLL, "unroll"),
     remove=_remove(_UNROLL),
     apply=apply,
+)
+
+SIMD_PRAGMA = Rule(
+    name="simd-pragma",
+    action="simd",
+    surface="c",
+    title="Let the compiler decide what to vectorise",
+    adds="Tell the compiler to vectorise a loop",
+    rationale="The pragma promises that iterations may run together, also where sums are then added in another "
+    "order; without it the compiler must prove that, and often cannot.",
+    preconditions=(
+        "Pipeline: iterations do not depend on each other, or only through the sums that the pragma names.",
+        "Layout: neighbouring iterations touch neighbouring elements, or vectors are gathered one by one.",
+        "Hardware: vector registers.",
+    ),
+    detect=_detect_simd,
+    remove=_remove_simd,
+    apply=apply,
+    after=("unroll",),
 )

@@ -8,9 +8,17 @@ from collections.abc import Mapping
 from tree_sitter import Node
 
 from klineage.kernel import Feature, Kernel
-from klineage.proposer.rules.c.code import arguments, calls, home, node_at, place_of
+from klineage.proposer.rules.c.code import arguments, calls, home, place_of
 from klineage.proposer.rules.cuda.code import declared_type, has_kernel
-from klineage.proposer.rules.rewritten import Special, function_of, recorded, removed, restored
+from klineage.proposer.rules.rewritten import (
+    Special,
+    function_of,
+    line_at,
+    position,
+    recorded,
+    removed,
+    restored,
+)
 from klineage.proposer.rules.rule import NotApplicable, Rewrite, Rule, Site
 from klineage.surface.expression import NotAnExpression, parse_expression
 from klineage.surface.tree import Edit, Function, Unit, merge_edits, parse_kernel
@@ -44,7 +52,9 @@ def _recorded(unit: Unit) -> dict[str, str]:
     for number, statement in enumerate(gone, start=1):
         function = function_of(unit, statement)
         place = place_of(unit, function.locus) if function is not None else ""
-        settings[f"{_ORDER}{number}"] = f"{unit.text(statement)} in {place}, {_where(unit, statement, gone)}"
+        settings[f"{_ORDER}{number}"] = (
+            f"{unit.text(statement)} in {place}, {position(unit, statement, gone)}"
+        )
     return settings
 
 
@@ -129,26 +139,6 @@ def _deletions(unit: Unit, statements: list[Node]) -> list[Edit]:
     return list(merge_edits([Edit(*unit.lines_of(s)) for s in statements]))
 
 
-def _where(unit: Unit, statement: Node, gone: list[Node]) -> str:
-    """The innermost place and the number of the statement, among those that stay, that follows."""
-    block = statement.parent
-    assert block is not None
-    stay = [c for c in block.named_children if c.type != "comment" and c not in gone]
-    number = sum(c.start_byte < statement.start_byte for c in stay)
-    return f"statement {number} of {_block(unit, block)}"
-
-
-def _block(unit: Unit, block: Node) -> str:
-    """The place of the function or loop whose body a block is."""
-    for locus, node in unit.loci.items():
-        if node.child_by_field_name("body") == block:
-            return place_of(unit, locus)
-        function = unit.function_at(locus)
-        if function is not None and function.locus == locus and function.body == block:
-            return place_of(unit, locus)
-    raise NotApplicable(f"line {unit.line(block.start_byte)}: a commit or a wait stands under a condition")
-
-
 def remove(kernel: Kernel, site: Site) -> Rewrite:
     unit = parse_kernel(kernel)
     _recorded(unit)
@@ -182,24 +172,9 @@ def apply(kernel: Kernel, locus: str, settings: Mapping[str, str]) -> tuple[Edit
         )
         if match is None:
             continue
-        at, indent, newline = _line(unit, match[3], int(match[2]))
+        at, indent, newline = line_at(unit, match[3], int(match[2]))
         lines[at] = lines.get(at, b"") + indent + match[1].encode("utf-8", "surrogateescape") + newline
     return merge_edits(restored(unit, copies, _written), [Edit(at, at, text) for at, text in lines.items()])
-
-
-def _line(unit: Unit, place: str, number: int) -> tuple[int, bytes, bytes]:
-    """Where a statement goes so that it becomes the numbered one of a block."""
-    node = node_at(unit, place)
-    function = unit.function_at(f"{unit.filename}::{place}")
-    block = (
-        function.body if function is not None and function.node == node else node.child_by_field_name("body")
-    )
-    inside = [c for c in block.named_children if c.type != "comment"] if block is not None else []
-    if not inside or number > len(inside):
-        raise NotApplicable(f"{place} has no statement {number}")
-    last = inside[number - 1].end_byte - 1 if number else 0
-    at = unit.line_end(last) if number else unit.line_start(inside[0].start_byte)
-    return at, unit.indent(inside[0].start_byte), unit.newline(at)
 
 
 ASYNC_COPY = Rule(

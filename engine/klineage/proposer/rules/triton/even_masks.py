@@ -17,12 +17,13 @@ from klineage.proposer.rules.triton.code import (
     launch_setting,
     launches,
     parameters,
+    positional,
     sides,
     statements,
     tl_call,
     tl_calls,
 )
-from klineage.surface.lists import add_element, remove_elements
+from klineage.surface.lists import add_element, elements, remove_elements
 from klineage.surface.tree import Edit, Function, Unit, apply_edits, merge_edits, parse_kernel
 
 _TARGETS, _BEHIND = "of", "behind"
@@ -46,9 +47,7 @@ def _as_written(
     unit: Unit, function: Function, name: str, branches: list[tuple[Node, Node, Node]]
 ) -> dict[str, str]:
     """What is specialised, and behind which parameter the flag stands, where that is not the first constant."""
-    targets = [
-        unit.text(p[0]) for _, then, _ in branches for s in statements(then) if (p := sides(s)) is not None
-    ]
+    targets = [target for _, then, _ in branches for s in statements(then) if (target := _target(unit, s))]
     order = list(parameters(unit, function))
     constants = [n for n, node in parameters(unit, function).items() if is_constexpr(unit, node)]
     found = {_TARGETS: " ".join(targets)} if targets else {}
@@ -181,14 +180,28 @@ def apply(kernel: Kernel, locus: str, settings: Mapping[str, str]) -> tuple[Edit
     return (Edit(start, end, text), *_passed(unit, function, name, settings))
 
 
+def _target(unit: Unit, statement: Node) -> str:
+    """What a statement loads or stores, in one word: ``x`` for ``x = ...``, ``store(y)`` for ``tl.store(y + ...)``."""
+    pair = sides(statement)
+    if pair is not None:
+        return unit.text(pair[0])
+    call = statement.named_children[0] if statement.type == "expression_statement" else None
+    base = next(identifiers(unit, positional(unit, call)[0]), None) if _stores(unit, call) and call else None
+    return f"store({unit.text(base)})" if base is not None else ""
+
+
+def _stores(unit: Unit, call: Node | None) -> bool:
+    return call is not None and tl_call(unit, call) == "store" and bool(positional(unit, call))
+
+
 def _masked_run(unit: Unit, body: Node, targets: list[str]) -> list[Node]:
     """The first run of neighbouring statements that are masked loads, of the targets where they are known."""
     run: list[Node] = []
     for statement in statements(body):
-        pair = sides(statement)
-        wanted = not targets or (pair is not None and unit.text(pair[0]) in targets)
-        loads = any(tl_call(unit, c) == "load" for c in _masks(unit, statement))
-        if loads and wanted and statement.type != "for_statement":
+        kinds = ("load", "store") if targets else ("load",)
+        wanted = not targets or _target(unit, statement) in targets
+        masked = any(tl_call(unit, c) in kinds for c in _masks(unit, statement))
+        if masked and wanted and statement.type != "for_statement":
             run.append(statement)
         elif run:
             break
@@ -198,10 +211,24 @@ def _masked_run(unit: Unit, body: Node, targets: list[str]) -> list[Node]:
 def _unmasked(unit: Unit, run: list[Node], start: int, end: int) -> bytes:
     edits: list[Edit] = []
     for statement in run:
-        for call in tl_calls(unit, statement, "load"):
+        for call in tl_calls(unit, statement, "load", "store"):
             listing = call.child_by_field_name("arguments")
             gone = [k for n, k in keywords(unit, call).items() if n in ("mask", "other")]
-            if listing is not None and gone:
+            left = [a for a in elements(listing) if a not in gone] if listing is not None else []
+            if (
+                listing is not None
+                and gone
+                and len(left) == 1
+                and b"\n" in unit.source[listing.start_byte : listing.end_byte]
+            ):
+                edits.append(
+                    Edit(
+                        listing.start_byte,
+                        listing.end_byte,
+                        f"({unit.text(left[0])})".encode("utf-8", "surrogateescape"),
+                    )
+                )
+            elif listing is not None and gone:
                 edits += remove_elements(unit, listing, gone)
     shifted = [Edit(e.start - start, e.end - start, e.text) for e in edits]
     return apply_edits(unit.source[start:end], shifted)
