@@ -2,10 +2,19 @@
 
     PYTHONPATH=.:engine python benchmarks/gpu/kernelbench.py --kernelbench CHECKOUT --out DIR
 
-Every candidate goes to KernelBench's ``eval_kernel_against_ref`` in a fresh process with the defaults of its
-``scripts/run_and_check.py`` (5 trials of correctness, 100 of performance, events), and to a warm klineage gate.
-Packages that KernelBench imports but does not use here (clients of language models) get empty stand-ins where they are
-missing, which makes its start faster than its users see. Prints a table last, and writes it with every answer to DIR.
+Carry: this repository's ``benchmarks``, ``engine``, ``experts``, ``tests/gauntlet`` and ``tests/jury``; a CHECKOUT of
+ScalingIntelligence/KernelBench at 423217d, of which only ``src/kernelbench`` is used; and, where they are missing, on
+PYTHONPATH, ``pip install --target FOLDER --no-deps tree-sitter==0.25.2 tree-sitter-python==0.25.0 msgspec platformdirs``
+(with ``--python-version 3.12 --only-binary=:all:`` for that Python). Needed there: Python 3.11 or newer, numpy, torch,
+triton. Packages that KernelBench imports but does not use here (clients of language models) get empty stand-ins where
+they are missing, which makes its start faster than its users see. Allow 15 s a candidate; ``--seconds`` says after how
+many no further one begins (default 240).
+
+Every candidate goes to KernelBench in a fresh process with the defaults of its ``scripts/run_and_check.py``: its static
+check of the source, then ``eval_kernel_against_ref`` with 5 trials of correctness and 100 of performance, by events; the
+two further timings of the reference that the script makes are left out. A result that it flags as too fast to be true
+counts as refused. The same candidate then goes to a warm klineage gate, which has seen another kernel before.
+Prints a table last, and writes it with every answer to DIR.
 """
 
 from __future__ import annotations
@@ -24,7 +33,9 @@ from typing import Any
 
 ROOT = Path(__file__).parents[2]
 GAUNTLET = ROOT / "tests" / "gauntlet"
-SECONDS = 85.0  # no further candidate begins after this
+SECONDS = 240.0  # no further candidate begins after this
+LONGEST = 90.0  # one candidate in KernelBench
+WARM_UP = "tests/jury/honest/triton/rows_plain.py", "rows"
 TRIALS = {"num_correct_trials": 5, "num_perf_trials": 100}
 
 #: (kernel file, workload, honest). Those that tell most come first.
@@ -60,16 +71,16 @@ class Rng:
     array = staticmethod(torch.as_tensor)
 
 
+NAMES = [name for name in workload.tensors("", **DIMS) if name not in workload.OUTPUTS]
+
+
 def get_inputs():
-    return list(workload.inputs(Rng(), **DIMS).values())
+    drawn = workload.inputs(Rng(), **DIMS)
+    return [drawn[name] for name in NAMES]
 
 
 def get_init_inputs():
     return []
-
-
-def names():
-    return list(workload.inputs(Rng(), **DIMS))
 """
 
 _REFERENCE = """
@@ -80,15 +91,11 @@ class Model(nn.Module):
         offered = {**SCALARS, **DIMS, **dict(zip(NAMES, inputs)), "xp": torch}
         wanted = inspect.signature(workload.reference).parameters
         return workload.reference(**{n: offered[n] for n in wanted})[workload.OUTPUTS[0]].to(inputs[0].dtype)
-
-
-NAMES = names()
 """
 
 _SOLUTION = """
 
 import inspect as _inspect
-NAMES = names()
 
 
 class ModelNew(nn.Module):
@@ -106,7 +113,7 @@ class ModelNew(nn.Module):
 """
 
 
-_SILENT = ("not run", "no answer")  # what is no verdict, and counts for nobody
+_SILENT = ("not run", "no answer", "broke")  # what is no verdict, and counts for nobody
 
 
 @dataclass
@@ -126,8 +133,13 @@ class Row:
         return self.theirs.startswith("correct") == self.honest
 
     @property
+    def complete(self) -> bool:
+        """Whether both gave a verdict."""
+        return not self.theirs.startswith(_SILENT) and not self.ours.startswith(_SILENT)
+
+    @property
     def ours_right(self) -> bool:
-        return self.ours.startswith("pass") == self.honest
+        return self.ours.startswith("pass" if self.honest else ("fail", "timeout"))
 
 
 def pair(kernel: Path, entry: str, workload: Any, element: str) -> tuple[str, str]:
@@ -163,10 +175,16 @@ def stand_ins(folder: Path) -> list[str]:
 def evaluate(reference: str, solution: str, element: str) -> None:
     """Body of the fresh process: KernelBench's evaluator, its answer as the last line of stdout."""
     from kernelbench import eval as theirs  # type: ignore[import-not-found]
+    from kernelbench.kernel_static_checker import validate_kernel_static  # type: ignore[import-not-found]
 
+    text = Path(solution).read_text(encoding="utf-8")
+    valid, errors, _ = validate_kernel_static(text, backend="triton", precision=element)
+    if not valid:
+        print("\n" + json.dumps({"refused": errors}), flush=True)
+        return
     result = theirs.eval_kernel_against_ref(
         Path(reference).read_text(encoding="utf-8"),
-        Path(solution).read_text(encoding="utf-8"),
+        text,
         measure_performance=True,
         backend="triton",
         precision=theirs.get_torch_dtype_from_string(element),
@@ -194,20 +212,40 @@ def theirs(row: Row, reference: str, solution: str, element: str, checkout: Path
     ]
     environment = {**os.environ, "PYTHONPATH": ":".join(paths), "TRITON_CACHE_DIR": str(folder / "triton")}
     begin = time.perf_counter()
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
-    row.their_seconds = time.perf_counter() - begin
+    try:
+        done = subprocess.run(
+            command, env=environment, capture_output=True, text=True, timeout=LONGEST, check=False
+        )
+    except subprocess.TimeoutExpired:
+        row.theirs = f"no answer within {LONGEST:g} s"
+        return
+    finally:
+        row.their_seconds = time.perf_counter() - begin
     (folder / "log.txt").write_text(done.stdout + done.stderr, encoding="utf-8")
     try:
         answer = json.loads(done.stdout.strip().splitlines()[-1])
     except (ValueError, IndexError):
-        row.theirs = f"no answer (exit {done.returncode})"
+        said = (done.stderr.strip().splitlines() or ["nothing said"])[-1]
+        row.theirs = f"no answer (exit {done.returncode}: {said[:60]})"
         return
     row.answers["kernelbench"] = answer
-    if answer["correctness"]:
-        ratio = answer["ref_runtime"] / answer["runtime"] if answer["runtime"] > 0 else float("nan")
-        row.theirs = f"correct, {ratio:.2f}x its reference"
-    else:
-        row.theirs = "wrong" if answer["compiled"] else "does not compile"
+    row.theirs = their_words(answer)
+
+
+def their_words(answer: dict[str, Any]) -> str:
+    """What KernelBench's answer says to its user, in short."""
+    if answer.get("refused"):
+        return "refused by its static check"
+    if not answer["compiled"]:
+        return "does not compile"
+    if not answer["correctness"]:
+        return "wrong"
+    if answer["runtime"] <= 0:
+        return "correct, not timed"
+    ratio = answer["ref_runtime"] / answer["runtime"]
+    if (answer["metadata"] or {}).get("excessive_speedup"):
+        return f"flagged: {ratio:.1f}x its reference"
+    return f"correct, {ratio:.2f}x its reference"
 
 
 def ours(row: Row, request: Any, executor: Any) -> None:
@@ -223,12 +261,23 @@ def ours(row: Row, request: Any, executor: Any) -> None:
     row.ours = f"{decided.verdict} {decided.stage} {decided.reason}" if bad else f"pass, {report.trust}"
 
 
-def run(checkout: Path | None, out: Path) -> list[Row]:
-    from klineage.executor import LocalExecutor
+def request_of(name: str, where: str, honest: bool, platform: str) -> Any:
+    """A gate of one candidate; an honest one is timed against itself."""
     from klineage.gate import GateRequest
-    from klineage.platform import detect
     from klineage.walk.reading import read_kernel
     from klineage.workload import load
+
+    path = ROOT / name
+    workload = load(ROOT / where if "/" in where else GAUNTLET / "workloads" / where)
+    entry = None if path.stem == "kernel" else "entry"
+    kernel = read_kernel(path, workload, surface="triton", entry=entry)
+    return GateRequest(kernel, workload, platform, baseline=kernel if honest else None)
+
+
+def run(checkout: Path | None, out: Path, seconds: float) -> list[Row]:
+    from klineage.executor import LocalExecutor
+    from klineage.gate import gate
+    from klineage.platform import detect
 
     missing = stand_ins(out / "stand-ins")
     print("stand-ins for KernelBench's imports:", ", ".join(missing) or "none", flush=True)
@@ -236,32 +285,35 @@ def run(checkout: Path | None, out: Path) -> list[Row]:
     platform = gpu.platform if gpu else "nvidia-sm90"
     executor = LocalExecutor()
     begin, rows = time.perf_counter(), []
-    for kind in ("gpu", "compiler"):
-        executor.versions(kind)
-    for name, where, honest in CASES:
-        path = ROOT / name
-        if not path.exists() or time.perf_counter() - begin > SECONDS:
-            continue
-        row = Row(
-            path.stem if path.parent.name == "triton" and path.stem != "kernel" else path.parts[-3], honest
-        )
-        rows.append(row)
-        try:
-            folder = ROOT / where if "/" in where else GAUNTLET / "workloads" / where
-            workload = load(folder)
-            entry = None if path.stem == "kernel" else "entry"
-            kernel = read_kernel(path, workload, surface="triton", entry=entry)
-            element = workload.element["triton"]
-            ours(row, GateRequest(kernel, workload, platform, baseline=kernel if honest else None), executor)
-            if checkout is not None:
-                theirs(row, *pair(path, kernel.entry, workload, element), element, checkout, out)
-        except Exception:
-            traceback.print_exc()
-        print(
-            f"{row.name}: {row.theirs} ({row.their_seconds:.1f} s) | {row.ours} ({row.our_seconds:.1f} s)",
-            flush=True,
-        )
-    executor.close()
+    try:
+        warm = gate(request_of(*WARM_UP, True, platform), fresh=True, executor=executor)
+        print(f"warm after {time.perf_counter() - begin:.1f} s: {warm.verdict}, {warm.why}", flush=True)
+        for name, where, honest in CASES:
+            path = ROOT / name
+            if time.perf_counter() - begin > seconds:
+                break
+            expert = path.stem == "kernel"
+            row = Row(path.parts[-3] if expert else path.stem, honest)
+            rows.append(row)
+            try:
+                request = request_of(name, where, honest, platform)
+                ours(row, request, executor)
+                if checkout is not None:
+                    element = request.workload.element["triton"]
+                    files = pair(path, request.kernel.entry, request.workload, element)
+                    theirs(row, *files, element, checkout, out)
+            except Exception as error:
+                traceback.print_exc()
+                if row.ours == "not run":
+                    row.ours = f"broke: {error}"[:42]
+                else:
+                    row.theirs = f"broke: {error}"[:34]
+            print(
+                f"{row.name}: {row.theirs} ({row.their_seconds:.1f} s) | {row.ours} ({row.our_seconds:.1f} s)",
+                flush=True,
+            )
+    finally:
+        executor.close()
     return rows
 
 
@@ -269,19 +321,22 @@ def table(rows: list[Row]) -> str:
     """The comparison as text, the sums last."""
     lines = [f"{'kernel':<18} {'is':<7} {'KernelBench':<36} {'s':>6}   {'klineage':<44} {'s':>6}"]
     for row in rows:
-        silent = row.theirs.startswith(_SILENT)
-        marks = "" if row.theirs_right or silent else " !", "" if row.ours_right else " !"
+        silent = not row.complete
+        marks = ["" if right or silent else " !" for right in (row.theirs_right, row.ours_right)]
         lines.append(
             f"{row.name:<18} {'honest' if row.honest else 'cheat':<7} {row.theirs + marks[0]:<36} {row.their_seconds:>6.1f}"
             f"   {row.ours + marks[1]:<44} {row.our_seconds:>6.1f}"
         )
-    both = [row for row in rows if not row.theirs.startswith(_SILENT)]
-    cheats, honest = [r for r in both if not r.honest], [r for r in both if r.honest]
+    both = [row for row in rows if row.complete]
+    judged = both or [row for row in rows if not row.ours.startswith(_SILENT)]
+    cheats, honest = [r for r in judged if not r.honest], [r for r in judged if r.honest]
     for label, right, seconds in (
         ("KernelBench", lambda r: r.theirs_right, lambda r: r.their_seconds),
         ("klineage", lambda r: r.ours_right, lambda r: r.our_seconds),
     ):
-        times = sorted(seconds(r) for r in both)
+        if not both and label == "KernelBench":
+            continue
+        times = sorted(seconds(r) for r in judged)
         middle = times[len(times) // 2] if times else 0.0
         lines.append(
             f"{label}: {sum(map(right, cheats))} of {len(cheats)} cheats refused, "
@@ -296,13 +351,19 @@ def main() -> None:
     )
     parser.add_argument("--kernelbench", type=Path, help="a checkout; without it only klineage runs")
     parser.add_argument("--out", type=Path, default=Path("out"))
+    parser.add_argument(
+        "--seconds", type=float, default=SECONDS, help="no further candidate begins after these"
+    )
     parser.add_argument("--one", nargs=3, metavar=("MODEL", "MODEL_NEW", "TYPE"), help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.one:
         evaluate(*arguments.one)
         return
     arguments.out.mkdir(parents=True, exist_ok=True)
-    rows = run(arguments.kernelbench, arguments.out.resolve())
+    checkout = arguments.kernelbench.resolve() if arguments.kernelbench else None
+    if checkout is not None and not (checkout / "src" / "kernelbench" / "eval.py").is_file():
+        parser.error(f"{checkout} is no checkout of KernelBench: it has no src/kernelbench/eval.py")
+    rows = run(checkout, arguments.out.resolve(), arguments.seconds)
     answers = {row.name: row.answers for row in rows}
     (arguments.out / "answers.json").write_text(json.dumps(answers, indent=1, default=str), encoding="utf-8")
     text = table(rows)
