@@ -47,12 +47,12 @@ class PaidCalls:
     ) -> Iterator[Reply]:
         """Answers to the same task that nobody has decided on; a call that is still running is waited for."""
         recover(self.git_dir)
-        wanted = (question.task, question.lineage, question.proposer)
+        wanted = (question.task, question.lineage, question.name)
         for folder, asked in () if self.fresh else adopt(self.git_dir, question.kernel):
-            if (asked.task, asked.lineage, asked.proposer) == wanted:
+            if (asked.task, asked.lineage, asked.name) == wanted:
                 if on_event is not None:
                     on_event(ProposerEvent("status", "an answer that was paid for earlier"))
-                yield self._follow(folder, on_event, cancel)
+                yield self._follow(folder, asked, on_event, cancel)
 
     def ask(
         self,
@@ -78,19 +78,19 @@ class PaidCalls:
         finally:
             os.close(lock)
         try:
-            return self._follow(folder, on_event, cancel)
+            return self._follow(folder, question, on_event, cancel)
         except KeyboardInterrupt:
             gone = threading.Event()
             gone.set()
-            self._follow(folder, None, gone)
+            self._follow(folder, question, None, gone)
             raise
         finally:
             process.wait()
 
     def same(self, question: Question, answer: Reply) -> bool:
-        """Whether an earlier answer was given to exactly this question."""
+        """Whether an earlier answer was given to this question, whatever was said of answers of no use before it."""
         asked = CallFolder(calls_folder(self.git_dir) / answer.call).question()
-        return asked is not None and asked.hash == question.hash
+        return asked is not None and (asked.task, asked.told) == (question.task, question.told)
 
     def done(self, answer: Reply) -> None:
         """Never offer this answer again."""
@@ -112,7 +112,11 @@ class PaidCalls:
             ) from error
 
     def _follow(
-        self, folder: CallFolder, on_event: OnProposerEvent | None, cancel: threading.Event | None
+        self,
+        folder: CallFolder,
+        asked: Question,
+        on_event: OnProposerEvent | None,
+        cancel: threading.Event | None,
     ) -> Reply:
         """Pass the reply on as it is written, until the child has ended."""
         offset, ended = 0, False
@@ -128,7 +132,7 @@ class PaidCalls:
                 ended = _end(folder)
             time.sleep(_LOOK)
         try:
-            return Reply(_concluded(folder, cancelled=ended), folder.id)
+            return Reply(_concluded(folder, cancelled=ended), folder.id, asked.proposer)
         finally:
             os.close(lock)
 
@@ -176,7 +180,7 @@ def _folders(git_dir: Path) -> list[CallFolder]:
 
 def _call(call_id: str, question: Question, now: datetime) -> Call:
     return Call(
-        id=call_id, lineage=question.lineage, step=question.kernel, proposer=question.proposer,
+        id=call_id, lineage=question.lineage, step=question.kernel, proposer=question.name,
         model=question.model, prompt=question.hash, when=now, worst=question.worst,
     )  # fmt: skip
 

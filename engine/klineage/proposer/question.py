@@ -21,9 +21,11 @@ Spent = Literal["exact", "nothing", "unknown"]
 class Question:
     """Everything that an answer depends on, and no secret.
 
-    proposer: ``model:<id>`` or ``command:<preset>``. model: what the ledger prices.
+    proposer: who is asked, as a step records it: ``model:<id>; prompt <hash>``. model: what the ledger prices.
     kernel:   hash of the kernel that is asked about. task: hash of what is asked about it, without what was
               tried before: an answer that was paid for can be offered again to the same task.
+    told:     hash of what the proposer is told besides: what was tried, and the hint. Only to a question with the
+              same is "nothing is left" an answer.
     worst:    more tokens than the call can use.
     body:     what is sent, as JSON.
     """
@@ -33,8 +35,14 @@ class Question:
     lineage: str
     kernel: str
     task: str
+    told: str
     worst: Usage
     body: Mapping[str, Any] = field(repr=False)
+
+    @property
+    def name(self) -> str:
+        """Who is asked, in a word: ``model:<id>``."""
+        return self.proposer.partition(";")[0]
 
     @property
     def hash(self) -> str:
@@ -48,7 +56,9 @@ class Question:
     def from_json(cls, record: Mapping[str, Any]) -> Question:
         """The inverse of ``to_json``. Raises KeyError, TypeError or ValueError for anything else."""
         _check_schema(record)
-        texts = {name: str(record[name]) for name in ("proposer", "model", "lineage", "kernel", "task")}
+        texts = {
+            name: str(record[name]) for name in ("proposer", "model", "lineage", "kernel", "task", "told")
+        }
         return cls(**texts, worst=Usage(**record["worst"]), body=dict(record["body"]))
 
 
@@ -89,10 +99,11 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Reply:
-    """An outcome, and the id of the call that it was paid with."""
+    """An outcome, the id of the call that it was paid with, and who was asked, as a step records it."""
 
     outcome: Outcome
     call: str
+    proposer: str
 
 
 def digest(value: object) -> str:

@@ -41,22 +41,21 @@ def question_of(
         body["output_config"]["effort"] = settings.effort
     size = len(json.dumps(body, ensure_ascii=False).encode("utf-8", "surrogatepass"))
     return Question(
-        proposer=f"model:{model}",
+        proposer=f"model:{model}; prompt {prompt_hash()}",
         model=model,
         lineage=lineage,
         kernel=task.kernel.hash,
         task=_same_task(task, model, settings),
+        told=digest([sorted(t.kernel or t.title for t in task.tried), task.hint]),
         worst=Usage(input=size + _HIDDEN_TOKENS, output=settings.max_tokens),
         body=body,
     )
 
 
 def _same_task(task: Task, model: str, settings: Settings) -> str:
-    """What two questions share when an answer to one is an answer to the other."""
+    """What two questions share when an answer to one is an answer to the other, whatever the prompt was."""
     goal = None if task.goal is None else _goal(task.goal)
-    return digest(
-        [task.kernel.hash, task.workload.hash, task.platform, goal, model, settings.effort, prompt_hash()]
-    )
+    return digest([task.kernel.hash, task.workload.hash, task.platform, goal, model, settings.effort])
 
 
 def _text(text: str, *, cached: bool = False) -> dict[str, Any]:
