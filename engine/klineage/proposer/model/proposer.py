@@ -11,7 +11,6 @@ from klineage.proposer.answer import Unusable
 from klineage.proposer.base import Attempt, OnProposerEvent, ProposerEvent, Task, Tried
 from klineage.proposer.calls import PaidCalls
 from klineage.proposer.candidate import Candidate
-from klineage.proposer.model.prompt import prompt_hash
 from klineage.proposer.model.readable import Readable
 from klineage.proposer.model.reply import Nothing, read_reply
 from klineage.proposer.model.request import question_of
@@ -26,7 +25,7 @@ _OFFERED = "proposed already, and not decided on yet: propose another mechanism,
 class ModelProposer:
     """Asks a model, one call an attempt; answers that were paid for and never decided on come first.
 
-    signed: what a step records: model and prompt, e.g. ``model:claude-sonnet-5-5; prompt 3f2a0c91be77``.
+    A step records model and prompt, e.g. ``model:claude-sonnet-5-5; prompt 3f2a0c91be77``.
     """
 
     model: str
@@ -38,10 +37,6 @@ class ModelProposer:
     def name(self) -> str:
         return f"model:{self.model}"
 
-    @property
-    def signed(self) -> str:
-        return f"{self.name}; prompt {prompt_hash()}"
-
     def attempts(
         self,
         task: Task,
@@ -51,16 +46,14 @@ class ModelProposer:
         """Candidates and spent attempts, until the model says that nothing is left or a person cancels."""
         offered: dict[str, Tried] = {}
         faults: list[str] = []
-        for question, answer in self._answers(task, offered, faults, on_event, cancel):
-            result = self._read(task, question, answer, offered)
+        for answer in self._answers(task, offered, faults, on_event, cancel):
+            result = self._read(task, answer, offered)
             if isinstance(result, Nothing):
                 if on_event is not None:
                     on_event(
                         ProposerEvent("status", f"the model sees nothing left to take out: {result.why}")
                     )
                 return
-            if result is None:
-                continue
             if result.problem:
                 faults.append(result.problem)
             yield result
@@ -72,7 +65,7 @@ class ModelProposer:
         faults: list[str],
         on_event: OnProposerEvent | None,
         cancel: threading.Event | None,
-    ) -> Iterator[tuple[Question, Reply]]:
+    ) -> Iterator[Reply]:
         """Earlier answers, then new ones; each new question says what became of those before it."""
 
         def question() -> Question:
@@ -83,39 +76,36 @@ class ModelProposer:
         for answer in self.calls.earlier(first, _readable(on_event), cancel):
             outcome = answer.outcome
             if outcome.status in ("answered", "failed") and not self._stale(task, first, answer):
-                yield first, answer
+                yield answer
             else:
                 self.calls.done(answer)
         while cancel is None or not cancel.is_set():
-            asked = question()
-            answer = self.calls.ask(asked, _readable(on_event), cancel)
+            answer = self.calls.ask(question(), _readable(on_event), cancel)
             if answer.outcome.status == "cancelled":
                 return
             if answer.outcome.status == "impossible":
                 self.calls.done(answer)
                 raise KlineageError(answer.outcome.problem)
-            yield asked, answer
+            yield answer
 
     def _stale(self, task: Task, question: Question, answer: Reply) -> bool:
         """Whether an earlier answer has been decided on, or says "nothing left" to another question."""
         try:
-            result = read_reply(replace(task, tried=()), answer.outcome, self.signed)
+            result = read_reply(replace(task, tried=()), answer.outcome, answer.proposer)
         except Unusable:
             return False
         if isinstance(result, Nothing):
             return not self.calls.same(question, answer)
         return _hash(task, result) in {tried.kernel for tried in task.tried}
 
-    def _read(
-        self, task: Task, question: Question, answer: Reply, offered: dict[str, Tried]
-    ) -> Attempt | Nothing | None:
+    def _read(self, task: Task, answer: Reply, offered: dict[str, Tried]) -> Attempt | Nothing:
         """What an answer comes to; one that cannot be used needs not be offered again."""
-        spent = Attempt(self.signed, call=answer.call)
+        spent = Attempt(answer.proposer, call=answer.call)
         if answer.outcome.status == "failed":
             self.calls.done(answer)
             return replace(spent, problem=answer.outcome.problem)
         try:
-            result = read_reply(task, answer.outcome, self.signed)
+            result = read_reply(task, answer.outcome, answer.proposer)
         except Unusable as unusable:
             self.calls.done(answer)
             return replace(spent, candidate=unusable.evidence, problem=str(unusable))
