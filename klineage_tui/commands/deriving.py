@@ -60,6 +60,7 @@ def add_budget(parser: argparse.ArgumentParser) -> None:
 
 
 def _derive(arguments: argparse.Namespace) -> int:
+    """The exit code is 1 when an edit or a proposer that was named does not hold."""
     from klineage.walk.reading import read_bytes
 
     arguments.fresh = arguments.renew
@@ -80,7 +81,8 @@ def _derive(arguments: argparse.Namespace) -> int:
         else:
             for derivation in found:
                 say_derivation(derivation)
-    return 0
+    wanted = arguments.file is not None or arguments.proposer is not None
+    return 1 if wanted and any(derivation.how == "replayed" for derivation in found) else 0
 
 
 def accepted_step(walk: Walk, name: str) -> Step:

@@ -1,0 +1,62 @@
+"""features and derive, as typed."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+Json = Callable[..., Any]
+Command = Callable[..., subprocess.CompletedProcess[str]]
+EXPERTS = Path(__file__).parents[2] / "experts"
+
+
+def test_features_are_shown_settled_and_the_steps_derived(
+    tmp_path: Path, klineage_json: Json, klineage: Command
+) -> None:
+    file = EXPERTS / "add_rmsnorm" / "c" / "kernel.c"
+    lineage = klineage_json("new", file, "--workload", "add_rmsnorm", "-w", tmp_path)["id"]
+    of_file = klineage_json("features", file)
+    shown = klineage_json("features", lineage, "-w", tmp_path)
+    assert of_file["kernel"] == shown["kernel"]
+    assert of_file["features"] == shown["features"]
+    simd = next(row for row in shown["features"] if row["name"] == "simd")
+    lines = file.read_text().splitlines()
+    assert simd["state"] == "present"
+    assert all("vec" in lines[number - 1] for number in simd["lines"])
+
+    settled = klineage_json(
+        "features", lineage, "--settle", "fusion=present", "--why", "one sweep", "-w", tmp_path
+    )
+    fusion = next(row for row in settled["features"] if row["name"] == "fusion")
+    assert (fusion["state"], fusion["settled_by"]) == ("present", "A. Curator")
+    assert "settled by A. Curator" in klineage("features", lineage, "-w", tmp_path).stdout
+    klineage("undo", lineage, "-w", tmp_path)
+    again = klineage_json("features", lineage, "-w", tmp_path)
+    assert again == shown
+
+    for words, said in (
+        (["--settle", "simd=absent", "--why", "no"], "simd is present"),
+        (["--settle", "fusion", "--why", "no"], "write NAME=present or NAME=absent"),
+        (["--settle", "fusion=present"], "needs a reason"),
+    ):
+        refused = klineage("features", lineage, *words, "-w", tmp_path, ok=False)
+        assert refused.returncode == 1
+        assert said in refused.stderr
+    refused = klineage("features", file, "--step", "1", ok=False)
+    assert "--step and --settle are for a lineage" in refused.stderr
+
+    refused = klineage("derive", lineage, "-w", tmp_path, ok=False)
+    assert "has no accepted step yet" in refused.stderr
+    klineage("walk", lineage, "--max-steps", "1", "-w", tmp_path)
+    (row,) = klineage_json("derive", lineage, "1", "-w", tmp_path)
+    assert (row["state"], row["how"], row["by"], row["confirmed"]) == (1, "derived", "rules:unroll", True)
+    wrong = tmp_path / "mine.c"
+    wrong.write_bytes(b"void nothing(void) {}\n")
+    replayed = klineage("derive", lineage, "1", "--file", wrong, "-w", tmp_path, ok=False)
+    assert replayed.returncode == 1
+    assert "replayed" in replayed.stdout
+    assert "does not bring" in replayed.stdout
+    refused = klineage("derive", lineage, "0", "-w", tmp_path, ok=False)
+    assert "0 is no accepted step" in refused.stderr
