@@ -192,6 +192,13 @@ def fails():
     sys.exit(3)
 
 
+def babbles():
+    """Shows a key that it has from its environment, and gives up."""
+    print("using", os.environ["SOME_API_KEY"], flush=True)
+    print("refused:", os.environ["SOME_API_KEY"], file=sys.stderr)
+    sys.exit(1)
+
+
 if __name__ == "__main__":
     assert sys.argv[2:], "the prompt is the last word"
     assert "answer/" in (HERE / "TASK.md").read_text()

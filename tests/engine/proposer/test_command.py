@@ -113,6 +113,15 @@ def test_a_change_outside_the_answer_is_ignored_and_told() -> None:
     )
 
 
+def test_a_key_that_a_command_shows_is_not_passed_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOME_API_KEY", "correct-horse-battery")
+    ledger = Ledger(tmp_path / "ledger.jsonl", load_prices())
+    attempt, events = one("babbles", ledger=ledger)
+    assert attempt.problem == "it ended with status 1: refused: [secret]"
+    assert "using [secret]" in said(events)
+    assert "horse" not in said(events) + ledger.path.read_text()
+
+
 def test_a_command_that_hangs_is_ended() -> None:
     attempt, _ = one("hangs", seconds=1)
     assert attempt.problem == "it did not answer within 1 s and was ended"

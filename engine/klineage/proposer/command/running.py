@@ -17,6 +17,7 @@ from pathlib import Path
 from klineage.errors import KlineageError
 from klineage.proposer.base import OnProposerEvent, ProposerEvent
 from klineage.proposer.command.streams import PlainStream, Stream
+from klineage.proposer.secrets import redacted
 
 GRACE = 3.0  # seconds between asking a command to end and ending it
 _TICK = 0.1  # seconds between two pieces of output that are shown
@@ -34,7 +35,7 @@ class Ending:
     why:  "ended", "timeout" or "cancelled".
     exit: its exit status, negative for a signal.
     left: how many processes it left behind, which were ended (0 where the system does not tell).
-    said: the end of what it wrote.
+    said: the end of what it wrote, without secrets.
     """
 
     why: str
@@ -72,7 +73,7 @@ class _Shown:
             )
         if self.on_event is not None:
             for event in _joined(self.waiting):
-                self.on_event(event)
+                self.on_event(ProposerEvent(event.kind, redacted(event.text)))
         self.waiting, self.held, self.dropped = [], 0, 0
 
 
@@ -118,7 +119,7 @@ def run(
         for line in out.rest():
             shown.add(stream.read(line))
         shown.flush()
-    return _ending(outcome, command[0], bytes(tail).decode("utf-8", "replace"))
+    return _ending(outcome, command[0], redacted(bytes(tail).decode("utf-8", "replace")))
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from typing import Protocol
 
 from klineage.ledger import Usage
 from klineage.proposer.base import ProposerEvent
+from klineage.proposer.secrets import redacted
 
 _SHOWN = 4_000  # characters of one piece of an answer
 
@@ -158,4 +159,4 @@ def _dollars(value: object) -> Decimal | None:
 
 
 def _sentence(value: object) -> str:
-    return " ".join(str(value or "no reason given").split())[:300]
+    return " ".join(redacted(str(value or "no reason given")).split())[:300]
