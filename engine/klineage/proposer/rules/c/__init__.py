@@ -11,6 +11,7 @@ from klineage.proposer.rules.c.pragmas import SIMD_PRAGMA, THREADS, UNROLL
 from klineage.proposer.rules.c.prefetch import PREFETCH
 from klineage.proposer.rules.c.register_tile import REGISTER_TILE
 from klineage.proposer.rules.c.restrict import RESTRICT
+from klineage.proposer.rules.c.vector_loop import VECTOR_LOOP
 from klineage.proposer.rules.c.vectors import VECTORS
 from klineage.proposer.rules.rule import Rule
 
@@ -20,6 +21,7 @@ C_RULES: tuple[Rule, ...] = (
     NONTEMPORAL,
     UNROLL,
     SIMD_PRAGMA,
+    VECTOR_LOOP,
     VECTORS,
     ALIGNMENT,
     REGISTER_TILE,
