@@ -170,26 +170,32 @@ def folded(t: list[float]) -> Round:
 
 def _by_cupti(sampler: Sampler, taken: _Rounds) -> tuple[list[Round], str]:
     """All rounds under torch's profiler. No samples, and why, where CUPTI does not give every run."""
-    import torch
-
     done: list[Round] = []
     for first in range(0, taken.rounds, _BATCH):
         numbers = range(first, min(first + _BATCH, taken.rounds))
-        calls = [call for number in numbers for call in taken.orders(number)]
-        try:
-            with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profiler:
-                sampler.run_marked(calls)
-            seen = [(e.name(), e.start_ns(), e.duration_ns()) for e in _device_events(profiler)]
-        except (RuntimeError, AttributeError, AssertionError) as error:
-            return [], f"CUPTI is not available ({type(error).__name__}), so the launch is part of the time"
-        spans = spans_of(seen)
-        if len(spans) != len(calls):
-            return [], f"CUPTI saw {len(spans)} of {len(calls)} runs, so the launch is part of the time"
-        times = _positive(spans)
+        times, note = by_cupti(sampler, [call for number in numbers for call in taken.orders(number)])
+        if note:
+            return [], note
         done += [folded(times[i : i + 8]) for i in range(0, len(times), 8)]
         for number in numbers:
             taken.between(number, sampler)
     return done, ""
+
+
+def by_cupti(sampler: Sampler, calls: list[Launch]) -> tuple[list[float], str]:
+    """Milliseconds of each call, in order, under torch's profiler. None, and why, where CUPTI misses a run."""
+    import torch
+
+    try:
+        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profiler:
+            sampler.run_marked(calls)
+        seen = [(e.name(), e.start_ns(), e.duration_ns()) for e in _device_events(profiler)]
+    except (RuntimeError, AttributeError, AssertionError) as error:
+        return [], f"CUPTI is not available ({type(error).__name__}), so the launch is part of the time"
+    spans = spans_of(seen)
+    if len(spans) != len(calls):
+        return [], f"CUPTI saw {len(spans)} of {len(calls)} runs, so the launch is part of the time"
+    return _positive(spans), ""
 
 
 def _device_events(profiler: Any) -> list[Any]:
