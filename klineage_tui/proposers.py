@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from klineage.ledger import Limit
+    from klineage.lineage import Step
     from klineage.proposer.base import Proposer
     from klineage.proposer.settings import Settings
     from klineage.walk import Walk
+    from klineage.walk.deriving import Ask
 
 
 @dataclass(frozen=True)
@@ -49,3 +52,20 @@ def named(walk: Walk, name: str, settings: Settings, limit: Limit | None) -> Pro
 
     limits = () if limit is None else (limit,)
     return proposer_named(name, Context(walk.workspace.git.place, walk.id, settings, limits=limits))
+
+
+def makers(steps: Sequence[Step], settings: Settings) -> tuple[str, ...]:
+    """Who is asked for forward edits when these steps are sealed: who made them, a model only within a budget."""
+    from klineage.walk.deriving import maker_of
+
+    names = dict.fromkeys(filter(None, map(maker_of, steps)))
+    return tuple(name for name in names if settings.budget is not None or not name.startswith("model"))
+
+
+def asking(walk: Walk, names: Sequence[str], settings: Settings) -> Ask:
+    """The proposers of these names, and of no others, for ``Walk.seal``."""
+
+    def ask(name: str) -> Proposer | None:
+        return named(walk, name, settings, limit_of(walk, name, settings)) if name in names else None
+
+    return ask

@@ -176,9 +176,15 @@ class InduceScreen(InduceAsk):
 
     def _why_not_decide(self, action: str, current: Proposal, state: WalkState) -> str:
         if action == "changes":
-            return "" if current.candidate.source != state.kernel.source else "it changes the configuration only"
+            return (
+                "" if current.candidate.source != state.kernel.source else "it changes the configuration only"
+            )
         if action == "name":
-            return "" if current.edited else "a proposal has a name; edit it, or take a part of it, to give it yours"
+            return (
+                ""
+                if current.edited
+                else "a proposal has a name; edit it, or take a part of it, to give it yours"
+            )
         if action == "skip":
             return "" if current.standing == "pending" else f"it is {current.standing} already"
         if action == "reject":
@@ -293,6 +299,7 @@ class InduceScreen(InduceAsk):
         self.job("decide", work, done, failed)
 
     def do_seal(self) -> None:
+        from klineage_tui.proposers import asking, makers
         from klineage_tui.screens.seal import SealDialog
 
         walk, state = self.host.walk, self._state
@@ -301,7 +308,10 @@ class InduceScreen(InduceAsk):
             self.ask_trust(self.do_seal)
             return
         left = self._queue.pending
-        self.app.push_screen(SealDialog(walk, len(state.steps), left, self.host.keys_in_force), self._sealed)
+        settings, keys = self.host.config.proposer, self.host.keys_in_force
+        asked = makers(state.steps, settings)
+        dialog = SealDialog(walk, len(state.steps), left, keys, asked, asking(walk, asked, settings))
+        self.app.push_screen(dialog, self._sealed)
 
     def _sealed(self, sealed: bool | None) -> None:
         if sealed:

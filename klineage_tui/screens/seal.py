@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from klineage.errors import KlineageError
@@ -20,6 +21,7 @@ from klineage_tui.widgets.too_small import TooSmall
 if TYPE_CHECKING:
     from klineage.lineage import Step
     from klineage.walk import Walk
+    from klineage.walk.deriving import Ask
 
 
 class SealDialog(ModalScreen[bool]):
@@ -36,8 +38,18 @@ class SealDialog(ModalScreen[bool]):
     SealDialog .keys { color: $muted; margin-top: 1; }
     """
 
-    def __init__(self, walk: Walk, states: int, pending: int, keys: dict[str, str]) -> None:
+    def __init__(
+        self,
+        walk: Walk,
+        states: int,
+        pending: int,
+        keys: dict[str, str],
+        asked: Sequence[str] = (),
+        ask: Ask | None = None,
+    ) -> None:
+        """``asked`` names who may be asked, through ``ask``, for the forward edits of their steps."""
         super().__init__()
+        self._asked, self._ask = asked, ask
         self._walk = walk
         self._states = states
         self._pending = pending
@@ -50,6 +62,7 @@ class SealDialog(ModalScreen[bool]):
         question = (
             f"Turn {_count(self._states - 1, 'accepted step')} round: derive each one forward again, gate all "
             f"{self._states} states, and write the lineage from naive to expert. {_undecided(self._pending)}"
+            f"{_asked(self._asked)}"
         )
         with Vertical():
             yield Static("Seal the lineage", classes="title", markup=False)
@@ -85,7 +98,7 @@ class SealDialog(ModalScreen[bool]):
     def _work(self) -> None:
         try:
             steps = self._walk.seal(
-                lambda text: self.app.call_from_thread(self._progress, text), self._cancel
+                lambda text: self.app.call_from_thread(self._progress, text), self._cancel, self._ask
             )
         except KlineageError as problem:
             self.app.call_from_thread(self._failed, str(problem))
@@ -96,7 +109,7 @@ class SealDialog(ModalScreen[bool]):
             self.app.call_from_thread(self._done, steps)
 
     def _progress(self, text: str) -> None:
-        self._lines.append(f"gating {text}")
+        self._lines.append(text if text.startswith("asking") else f"gating {text}")
         # A transition is named by its state, K1 to the expert; what is derived is gated in between.
         if text.startswith("K"):
             self.query_one(".title", Static).update(
@@ -111,8 +124,11 @@ class SealDialog(ModalScreen[bool]):
         sentence = (
             f"Sealed: {len(steps)} states, {_count(derived, 'transition')} derived, {replayed} replayed."
         )
+        reasons = [
+            f"K{step.number} is replayed: {step.found}" for step in steps if step.forward == "replayed"
+        ]
         way_on = f"After this, {shown_key(self._keys['history'])} shows the lineage in History."
-        self._show([*self._lines, "", sentence, way_on], self._help("closes", "closes"))
+        self._show([*self._lines, "", *reasons[:2], sentence, way_on], self._help("closes", "closes"))
 
     def _failed(self, sentence: str) -> None:
         self._phase = "failed"
@@ -130,3 +146,10 @@ def _undecided(pending: int) -> str:
     if not pending:
         return ""
     return f"{_count(pending, 'proposal')} {'is' if pending == 1 else 'are'} still undecided."
+
+
+def _asked(names: Sequence[str]) -> str:
+    if not names:
+        return ""
+    cost = ", within the spending limit of this lineage" if any(n.startswith("model") for n in names) else ""
+    return f" {' and '.join(names)} will be asked for the forward edits of their steps{cost}."

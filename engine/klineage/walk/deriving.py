@@ -208,7 +208,7 @@ def _asked(
     tried: list[Tried] = []
     for _ in range(ATTEMPTS):
         deriving.check_cancelled()
-        deriving.say(f"{proposer.name} puts {step.action} back")
+        deriving.say(f"asking {proposer.name} to put {step.action} back")
         told = len(problems)
         attempts = proposer.attempts(
             _task(deriving, step, before, tuple(tried)), deriving.on_event, deriving.cancel
