@@ -78,12 +78,13 @@ class InduceAsk(InduceGate):
         self._asked = (name, hint)
         run = self._asking = AskRun(AnswerView(name, hint, keys=self.host.keys_in_force), state.head.kernel)
         settings = self.host.config.proposer
+        shown = frozenset(state.kernel_of(c).hash for c in self._answers.get(run.head, ()))
 
         def tell(event: ProposerEvent) -> None:
             self.post_message(AnswerProgress(run, event))
 
         def work() -> _Answered:
-            return _one_attempt(walk, name, hint, settings, run, tell)
+            return _one_attempt(walk, name, hint, settings, run, tell, shown)
 
         def failed(sentence: str) -> None:
             self._ended(run)
@@ -172,9 +173,19 @@ class InduceAsk(InduceGate):
 
 
 def _one_attempt(
-    walk: Walk, name: str, hint: str, settings: Settings, run: AskRun, tell: OnProposerEvent
+    walk: Walk,
+    name: str,
+    hint: str,
+    settings: Settings,
+    run: AskRun,
+    tell: OnProposerEvent,
+    shown: frozenset[str],
 ) -> _Answered:
-    """Ask once; with what was recorded of a useless answer, and what it all has cost."""
+    """Ask once; with what was recorded of a useless answer, and what it all has cost.
+
+    shown: hashes of what is among the proposals already. An answer that was paid for is offered until it is decided on,
+    and who asks once more wants another one.
+    """
     from klineage.ledger import Ledger, Meter
     from klineage.walk import asking
 
@@ -185,5 +196,7 @@ def _one_attempt(
     recorded: list[Step] = []
     proposer = named(walk, name, settings, limit)
     with closing(asking.ask(walk, proposer, hint, tell, run.cancel, recorded.append)) as answers:
-        attempt = next(answers, None)
+        kernel_of = walk.state().kernel_of
+        wanted = (a for a in answers if a.candidate is None or kernel_of(a.candidate).hash not in shown)
+        attempt = next(wanted, None)
     return attempt, recorded, meter.read()

@@ -132,7 +132,7 @@ def test_nobody_there(call: Call, messages: MessagesServer) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{taken.getsockname()[1]}"
-        outcome, _ = call(base_url=f"http://{address}")
+        outcome, _ = call(base_url=f"http://me:hush@{address}")  # e.g. of ANTHROPIC_BASE_URL
     assert outcome.status == "impossible"
     assert outcome.problem.startswith(f"cannot reach {address}: check the network")
     assert outcome.spent == "nothing"

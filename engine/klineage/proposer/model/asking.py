@@ -180,7 +180,10 @@ def _count(usage: Any, stream: _Stream) -> None:
 
 def _fail(error: anthropic.APIError, api: anthropic.Anthropic, question: Question, stream: _Stream) -> None:
     """Raise _Again for what may be better next time, _End for everything else."""
-    host = urlsplit(str(api.base_url)).netloc
+    address = urlsplit(str(api.base_url))
+    host = (
+        f"{address.hostname}:{address.port}" if address.port else str(address.hostname)
+    )  # never user:password
     if isinstance(error, anthropic.APIStatusError):
         busy = error.status_code in _BUSY or error.type in (
             "overloaded_error",
