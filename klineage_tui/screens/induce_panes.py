@@ -35,7 +35,9 @@ _NOTHING_LEFT = (
     "No proposal is left. {seal} seals the walk, which writes it as a lineage from naive to expert; "
     "{edit} lets you simplify the kernel further by hand; {history} shows its history."
 )
-_NOTHING_YET = "No rule sees anything to simplify in this kernel. {edit} lets you simplify it by hand."
+_NOTHING_YET = "No rule sees anything to simplify in this kernel."
+_BY_HAND = "{edit} lets you simplify it by hand."
+_SEEN = "Rules see {count} here that they do not take out, {name}: {reason}. klineage propose {id} --all lists them all."
 _SEALED = (
     "This walk is sealed. {history} shows the lineage from naive to expert: what each step adds and what it "
     "is worth. {edit} simplifies the kernel further by hand; {undo} takes the seal back."
@@ -176,7 +178,10 @@ class InducePanes(Place):
         shown = self._shown
         if shown is not None and shown.sealed:
             return _SEALED
-        return _NOTHING_YET if shown is not None and len(shown.steps) == 1 else _NOTHING_LEFT
+        hindered = _hindered(shown) if shown is not None else ""
+        if shown is None or len(shown.steps) > 1:
+            return " ".join(filter(None, (_NOTHING_LEFT, hindered)))
+        return f"{hindered} {_BY_HAND}" if hindered else f"{_NOTHING_YET} {_BY_HAND}"
 
     def show_diff(self, old: Kernel, new: bytes, ops: Sequence[Op]) -> None:
         """The diff, and in the kernel beside it the lines that it touches, brought into view."""
@@ -215,3 +220,17 @@ class InducePanes(Place):
     def lines_of(view: LineView) -> list[Line]:
         """What a view holds, for tests."""
         return [view.document.line(row) for row in range(len(view.document))]
+
+
+def _hindered(state: WalkState) -> str:
+    """What rules see and do not offer, with the first reason; braces doubled, since keys are filled in later."""
+    from klineage.proposer.rules import why_not
+
+    found = why_not(state.kernel)
+    if not found:
+        return ""
+    first = found[0]
+    count = f"{len(found)} mechanism{'s' * (len(found) > 1)}"
+    name = first.site.removes[0].name
+    text = sanitize(_SEEN.format(count=count, name=name, reason=first.reason, id=state.meta.id))
+    return text.replace("{", "{{").replace("}", "}}")
