@@ -22,7 +22,6 @@ void row_norms(const float * restrict x, float * restrict y, int64_t rows, int64
 {
     for (int64_t r = 0; r < rows; ++r) {
         float total = 0.0f;
-#pragma GCC unroll 4
         for (int64_t i = 0; i < columns; ++i)
             total += x[r * columns + i] * x[r * columns + i];
         y[r] = sqrtf(total);
@@ -55,8 +54,7 @@ def test_a_scripted_agent_walks_a_kernel_to_its_simplest_form_and_is_replayed(
     )
     assert walked["stopped"] == "simplest form"
     assert [(step["subject"], step["action"]) for step in walked["steps"]] == [
-        ("Remove the unrolling", "unroll"),
-        ("Let the pointers overlap", "restrict"),
+        ("Let the pointers overlap", "restrict")
     ]
     assert {step["proposer"] for step in walked["steps"]} == {"command:mine"}
     again = klineage_json("walk", "row_norms-c", "--proposer", f"replay:{recording}", "-w", two)
