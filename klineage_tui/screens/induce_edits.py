@@ -19,7 +19,6 @@ from klineage_tui.screens.induce_panes import InducePanes
 from klineage_tui.widgets.diff_view import DiffView
 
 if TYPE_CHECKING:
-    from klineage.kernel import Kernel
     from klineage.lineage import Draft, Op
     from klineage.proposer.candidate import Candidate
     from klineage.walk import Walk, WalkState
@@ -168,7 +167,7 @@ class InduceEdits(InducePanes):
             dialog = NameStep(said or suggestion, seen, dict(self.host.keys_in_force), problem)
             self.app.push_screen(dialog, lambda answer: self._named(source, base, answer))
 
-        self.job("naming", lambda: _offered(state.kernel, source, base), ask)
+        self.job("naming", lambda: _offered(state, source, base), ask)
 
     def _named(self, source: bytes, base: Candidate | None, said: Said | None) -> None:
         """Make a person's bytes the current proposal under their name; its gate result is stale from now on."""
@@ -216,16 +215,17 @@ class InduceEdits(InducePanes):
         self._take(draft.data, draft.title, base)
 
 
-def _offered(head: Kernel, source: bytes, base: Candidate | None) -> tuple[Said, Seen]:
+def _offered(state: WalkState, source: bytes, base: Candidate | None) -> tuple[Said, Seen]:
     """What the naming of an edit begins with. Raises KlineageError when nothing was changed."""
     from klineage.walk import naming
 
     from klineage_tui.screens.naming import Said, Seen
 
+    head, words = state.kernel, state.words
     if source == head.source:
         raise KlineageError("the edited kernel is the same as the current one; change something first")
     edited = replace(head, source=source)
-    step = naming.suggestion(head, edited, base)
+    step = naming.suggestion(head, edited, base, words)
     names = tuple(dict.fromkeys(feature.name for feature in step.removes))
-    gone, come = naming.gone(head, edited), naming.come(head, edited)
+    gone, come = naming.gone(head, edited, words), naming.come(head, edited, words)
     return Said(step.action, step.title, names), Seen(tuple(map(str, gone)), tuple(map(str, come)))

@@ -92,15 +92,17 @@ def place_of(head: Kernel, edited: Kernel) -> str:
     return changed[0] if len(changed) == 1 else entry
 
 
-def features_named(texts: Sequence[str], head: Kernel, edited: Kernel) -> tuple[Feature, ...]:
+def features_named(
+    texts: Sequence[str], head: Kernel, edited: Kernel, words: Sequence[Settlement] = ()
+) -> tuple[Feature, ...]:
     """Features as a person writes them: ``locus / name``, or a name alone, whose place is looked for.
 
     A name alone stands for what of that name the detectors see gone, else see in the head, else for one at the
     place of the edit. Raises KlineageError for a word that is probably a slip, or for a place that is not in the kernel.
     """
     found: list[Feature] = []
-    missing = gone(head, edited)
-    known = {feature.name for feature in (*_features(head), *_features(edited))}
+    missing, present = gone(head, edited, words), _features(head, words)
+    known = {feature.name for feature in (*present, *_features(edited, words))}
     for text in texts:
         locus, separator, word = text.rpartition(" / ")
         name = vocabulary.checked(word, known)
@@ -110,7 +112,7 @@ def features_named(texts: Sequence[str], head: Kernel, edited: Kernel) -> tuple[
             found.append(Feature(_known_place(locus.strip(), head), name))
             continue
         same = [feature for feature in missing if feature.name == name]
-        same = same or [feature for feature in _features(head) if feature.name == name]
+        same = same or [feature for feature in present if feature.name == name]
         found += same or [Feature(place_of(head, edited), name)]
     return tuple(dict.fromkeys(found))
 
@@ -125,17 +127,19 @@ def _known_place(locus: str, head: Kernel) -> str:
     return locus
 
 
-def refuse_false_claims(head: Kernel, edited: Kernel, removes: Sequence[Feature]) -> None:
+def refuse_false_claims(
+    head: Kernel, edited: Kernel, removes: Sequence[Feature], words: Sequence[Settlement] = ()
+) -> None:
     """What is claimed must be gone, and what is gone be claimed: raises KlineageError where the detectors see otherwise.
 
     Features that no detector knows are the person's word.
     """
-    still = [feature for feature in removes if feature in set(_features(edited))]
+    still = [feature for feature in removes if feature in set(_features(edited, words))]
     if still:
         raise KlineageError(
             f"the edit does not remove {still[0]}: it is still there; edit further, or do not name it"
         )
-    also = [feature for feature in gone(head, edited) if feature not in removes]
+    also = [feature for feature in gone(head, edited, words) if feature not in removes]
     if also:
         raise KlineageError(f"the edit also removes {also[0]}; name it too, or leave it in the kernel")
 
@@ -162,8 +166,8 @@ def by_person(
     guess = suggestion(head, edited, base, words)
     claimed = guess.removes
     if removes is not None:
-        claimed = features_named(removes, head, edited)
-        refuse_false_claims(head, edited, claimed)
+        claimed = features_named(removes, head, edited, words)
+        refuse_false_claims(head, edited, claimed, words)
         action = action or "+".join(sorted({feature.name for feature in claimed}))
     known = [feature.name for feature in claimed] + guess.action.split("+")
     action = action or guess.action
@@ -183,7 +187,7 @@ def by_person(
     )
 
 
-def _features(kernel: Kernel) -> Sequence[Feature]:
-    from klineage.proposer import rules
+def _features(kernel: Kernel, words: Sequence[Settlement] = ()) -> Sequence[Feature]:
+    from klineage.proposer.features import features
 
-    return rules.features(kernel)
+    return features(kernel, words)
