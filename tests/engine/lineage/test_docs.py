@@ -43,5 +43,5 @@ def test_the_commands_do_what_the_page_says(lineage: Workspace) -> None:
 
 
 def test_the_page_names_every_trailer() -> None:
-    named = set(re.findall(r"`(Lineage-[A-Z]\w+)`", PAGE)) | {"Lineage-Compile", "Lineage-Correctness"}
+    named = set(re.findall(r"`(Lineage-[A-Z][\w-]+)`", PAGE)) | {"Lineage-Compile", "Lineage-Correctness"}
     assert named == _KNOWN | {"Lineage-Removes", "Lineage-Adds", "Lineage-Settings"}
