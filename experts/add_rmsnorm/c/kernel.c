@@ -1,5 +1,5 @@
 /* residual_out = x + residual; y = residual_out / rms(residual_out) * weight, in fp32.
- * One sweep over memory: the second loop finds the row still in L1.
+ * One sweep over memory: the second loop finds the row still in L1, and the lines that it writes too.
  * SPDX-License-Identifier: MIT */
 #include <math.h>
 #include <stdint.h>
@@ -40,6 +40,7 @@ static inline void add_rmsnorm_row(const float *restrict x, const float *restric
     for (; c + STEP <= hidden; c += STEP) {
 #pragma GCC unroll 4
         for (int u = 0; u < UNROLL; ++u) {
+            __builtin_prefetch(y + c + u * LANES, 1);
             vec total = *(const vec *)(x + c + u * LANES) + *(const vec *)(residual + c + u * LANES);
             *(vec *)(residual_out + c + u * LANES) = total;
             squares[u] += total * total;

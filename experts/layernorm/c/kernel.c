@@ -48,8 +48,9 @@ static inline float row_mean(const float *restrict x, int64_t hidden)
     return sum / (float)hidden;
 }
 
-/* The mean of the squared distances from the mean: as exact for numbers far from zero as for others. */
-static inline float row_variance(const float *restrict x, int64_t hidden, float mean)
+/* The mean of the squared distances from the mean: as exact for numbers far from zero as for others. Meanwhile the
+ * lines of y are fetched, which the next sweep writes. */
+static inline float row_variance(const float *restrict x, const float *restrict y, int64_t hidden, float mean)
 {
     vec squares[UNROLL] = {0};
     int64_t c = 0;
@@ -57,6 +58,7 @@ static inline float row_variance(const float *restrict x, int64_t hidden, float 
     for (; c + STEP <= hidden; c += STEP) {
 #pragma GCC unroll 4
         for (int u = 0; u < UNROLL; ++u) {
+            __builtin_prefetch(y + c + u * LANES, 1);
             vec distance = *(const vec *)(x + c + u * LANES) - mean;
             squares[u] += distance * distance;
         }
@@ -96,8 +98,9 @@ void layernorm(const float *restrict x, const float *restrict weight, const floa
 
     for (int64_t r = 0; r < rows; ++r) {
         const float *row = x + r * hidden;
+        float *out = y + r * hidden;
         float mean = row_mean(row, hidden);
-        float scale = 1.0f / sqrtf(row_variance(row, hidden, mean) + eps);
-        normalise_row(row, weight, bias, y + r * hidden, hidden, mean, scale);
+        float scale = 1.0f / sqrtf(row_variance(row, out, hidden, mean) + eps);
+        normalise_row(row, weight, bias, out, hidden, mean, scale);
     }
 }
