@@ -78,7 +78,9 @@ def pragma_added(unit: Unit, place: str, words: str, *, indented: bool = False) 
 
 def calls(unit: Unit, root: Node, *names: str) -> list[Node]:
     """The calls to any of the named functions below a node, in source order."""
-    found = []
+    found: list[Node] = []
+    if not any(name.encode() in unit.source for name in names):
+        return found
     for node in walk(root):
         function = node.child_by_field_name("function") if node.type == "call_expression" else None
         if function is not None and unit.text(function) in names:

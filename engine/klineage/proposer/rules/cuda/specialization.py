@@ -49,7 +49,9 @@ def detect(kernel: Kernel) -> tuple[Site, ...]:
 
 
 def _choices(unit: Unit) -> list[_Choice]:
-    found = []
+    found: list[_Choice] = []
+    if b"template" not in unit.source:
+        return found
     for node in walk(unit.root):
         condition = node.child_by_field_name("condition") if node.type == "if_statement" else None
         first, other = node.child_by_field_name("consequence"), node.child_by_field_name("alternative")

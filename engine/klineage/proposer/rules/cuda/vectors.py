@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from tree_sitter import Node
 
@@ -66,6 +67,7 @@ def detect(kernel: Kernel) -> tuple[Site, ...]:
     return (Site(locus, (Feature(locus, "vectorize"),), settings),)
 
 
+@lru_cache(maxsize=64)
 def _casts(unit: Unit) -> list[tuple[Node, str]]:
     """(cast, type) of every pointer that is cast to a wider type."""
     packs, found = _packs(unit), []
@@ -88,8 +90,12 @@ def _casts(unit: Unit) -> list[tuple[Node, str]]:
     return found
 
 
+@lru_cache(maxsize=64)
 def _packs(unit: Unit) -> dict[str, _Pack]:
-    found = {}
+    """The structures through which vectors are read, by name."""
+    found: dict[str, _Pack] = {}
+    if re.search(rb"\balignas\b|\b__align__\b", unit.source) is None:
+        return found
     for node in walk(unit.root):
         name, body = node.child_by_field_name("name"), node.child_by_field_name("body")
         if node.type != "struct_specifier" or name is None or body is None:
