@@ -10,7 +10,8 @@ from klineage.gate.verdict import Effect
 WORK = ("bytes", "operations", "instructions")
 RESOURCES = ("spill_bytes", "shared_bytes", "registers")
 
-#: Instructions that stand in the code for one mechanism only, however rare they are.
+#: Instructions that stand in the code for one mechanism only, however rare they are. HFMA2 and HADD2 are not among
+#: them: the compiler also moves and converts with them.
 MECHANISMS: dict[str, tuple[str, ...]] = {
     "mma": (
         "HMMA", "IMMA", "QMMA", "DMMA", "BMMA", "OMMA", "HGMMA", "IGMMA", "QGMMA", "UTCHMMA", "UTCIMMA", "UTCQMMA",
@@ -19,7 +20,6 @@ MECHANISMS: dict[str, tuple[str, ...]] = {
     "tensor_descriptor": ("UTMALDG", "UTMASTG", "UTMAREDG", "UTMAPF"),
     "warp_exchange": ("SHFL", "REDUX", "VOTE", "MATCH"),
     "register_redistribution": ("USETMAXREG",),
-    "packed_math": ("HFMA2", "HADD2", "HMUL2", "FFMA2"),
 }  # fmt: skip
 TELLING = frozenset(name for names in MECHANISMS.values() for name in names)
 

@@ -28,12 +28,13 @@ class Code:
     def text(self) -> str:
         """One line: registers, spills, shared memory, and the instructions that name a mechanism."""
         shown = [f"{name} {count}" for name, count in self.families.items() if name in TELLING and count]
+        wide = [f"{self.wide} wide accesses"] if self.families else []
         parts = [
             f"{self.registers} registers",
             f"{self.spill_bytes} B spilled",
             f"{self.shared_bytes} B shared",
         ]
-        return ", ".join([*parts, *shown])
+        return ", ".join([*parts, *wide, *shown])
 
 
 def code_of(report: Report) -> Code | None:
