@@ -38,6 +38,21 @@ def simpler():
     return KERNEL.read_bytes().replace(b" restrict ", b" ")
 
 
+def course():
+    """Put back what the task asks for, from its name and its settings alone."""
+    source, task = KERNEL.read_bytes(), (HERE / "TASK.md").read_text()
+    action = re.search(r"^- action: (\w+)$", task, re.MULTILINE).group(1)
+    if action == "restrict":
+        answer(re.sub(rb"float \*(?=\w+[,)])", b"float * restrict ", source.replace(b"float * ", b"float *")))
+    else:
+        factor = re.search(r"factor=(\d+)", task).group(1)
+        pragma = f"#pragma GCC unroll {factor}\n".encode()
+        loop = re.search(rb"^[ \t]*for \(int64_t i\b", source, re.MULTILINE).start()
+        answer(
+            source[:loop] + pragma + source[loop:], action="unroll", locus=f"{KERNEL.name}::{ENTRY}/{LOOP}"
+        )
+
+
 def walk():
     """Take out the unrolling, then the promise about pointers; then there is nothing left."""
     source = KERNEL.read_bytes()
@@ -202,4 +217,5 @@ def babbles():
 if __name__ == "__main__":
     assert sys.argv[2:], "the prompt is the last word"
     assert "answer/" in (HERE / "TASK.md").read_text()
-    globals()[sys.argv[1]]()
+    forward = (HERE / "TASK.md").read_text().startswith("# Add one optimization")
+    globals()["course" if forward else sys.argv[1]]()

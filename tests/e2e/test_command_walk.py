@@ -59,3 +59,5 @@ def test_a_scripted_agent_walks_a_kernel_to_its_simplest_form_and_is_replayed(
     assert {step["proposer"] for step in walked["steps"]} == {"command:mine"}
     again = klineage_json("walk", "row_norms-c", "--proposer", f"replay:{recording}", "-w", two)
     assert [step["kernel"] for step in again["steps"]] == [step["kernel"] for step in walked["steps"]]
+    (edge,) = klineage_json("derive", "row_norms-c", "--proposer", "command:mine", "-w", one)
+    assert (edge["action"], edge["how"], edge["by"]) == ("restrict", "derived", "command:mine")
