@@ -48,8 +48,8 @@ def _add_choice(parser: argparse.ArgumentParser, verb: str) -> None:
         "--new-word", action="store_true", help="take --action as it is, though it is almost a known word"
     )
     parser.add_argument(
-        "--removes", action="append", metavar="FEATURE",
-        help="a feature that your step removes, a name or 'locus / name' (default: what is seen gone); repeatable",
+        "--removes", action="extend", nargs="*", metavar="FEATURE",
+        help="the features that your step removes, each a name or 'locus / name' (default: what is seen gone)",
     )  # fmt: skip
 
 
