@@ -45,11 +45,12 @@ async def test_an_answer_joins_the_proposals_and_is_decided_on(
     app = make_app(config=config)
     async with app.run_test(size=SIZE, notifications=True) as pilot:
         await loaded(app)
+        offered = len(walk.candidates())
         await pilot.press("p")
         await until(lambda: isinstance(app.screen, AskProposer))
         await pilot.press("down", *"the loops", "enter")
         await until(lambda: "Leave the unrolling to the compiler" in title(app, "#proposal"))
-        assert "3 of 3" in title(app, "#proposal")
+        assert f"{offered + 1} of {offered + 1}" in title(app, "#proposal")
         await gated(app, pilot)
         await pilot.press("a")
         await until(lambda: len(walk.state().steps) == 2)
@@ -83,7 +84,7 @@ async def test_a_useless_answer_says_why_and_loses_nothing(
         await loaded(app)
         await pilot.press("p", "down", *"EMPTY", "enter")
         await until(lambda: "it wrote no kernel" in said(app))
-        await until(lambda: "PROPOSAL 1 of 2" in title(app, "#proposal"))
+        await until(lambda: "PROPOSAL 1 of" in title(app, "#proposal"))
         assert len(walk.state().steps) == 1
 
 
