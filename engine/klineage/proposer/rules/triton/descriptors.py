@@ -260,7 +260,7 @@ DESCRIPTORS = Rule(
     name="tensor-descriptors",
     action="tensor_descriptor",
     surface="triton",
-    title="Address tiles by pointers and masks",
+    title="Address tiles without a descriptor",
     adds="Address tiles by tensor descriptors",
     rationale="The tensor memory accelerator computes addresses and bounds of a whole tile from a descriptor; "
     "without it, every element has a pointer and a mask, and threads compute them.",
