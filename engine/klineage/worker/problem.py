@@ -55,7 +55,9 @@ class Problem:
         except _RAISED as error:
             lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename == self.path]
             where = f" (line {lines[-1]})" if lines else ""
-            raise self.error(f"{name}()", f"raised {type(error).__name__}: {error}{where}") from error
+            dims = ", ".join(f"{n}={v}" for n, v in named.items() if isinstance(v, int))
+            at = f" for {dims}" if dims else ""
+            raise self.error(f"{name}()", f"raised {type(error).__name__}: {error}{where}{at}") from error
 
     @property
     def outputs(self) -> tuple[str, ...]:

@@ -112,8 +112,10 @@ def _variables(
     get_inputs: ast.FunctionDef,
     get_init_inputs: ast.FunctionDef,
 ) -> Variables:
-    tied = constants.plain(used_names(get_init_inputs) + used_names(model))
-    drawn = [name for name in constants.plain(used_names(get_inputs)) if name not in tied]
+    weights = _weights(model)
+    shaping = constants.plain(used_names(get_init_inputs) + used_names(model))
+    tied = [name for name in shaping if name not in weights]
+    drawn = [name for name in constants.plain(used_names(get_inputs)) if name not in shaping]
     variables = Variables(constants, drawn, tied)
 
     def elements(dims: Mapping[str, int]) -> int:
@@ -124,6 +126,17 @@ def _variables(
 
     variables.given = Given(variables.dims, variables.free, variables.tied, elements)
     return variables
+
+
+def _weights(model: ast.ClassDef) -> set[str]:
+    """Names that the model gives to what it makes: a size of the same name is no dimension, only a number."""
+    return {
+        target.attr
+        for node in ast.walk(model)
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call)
+        for target in node.targets
+        if isinstance(target, ast.Attribute)
+    }
 
 
 def _refuse_random(

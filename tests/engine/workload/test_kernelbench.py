@@ -67,6 +67,13 @@ def test_a_problem_without_constants_has_the_one_size_that_it_gives(read: Read) 
     assert "Every size is the problem's own" in found.source.decode()
 
 
+def test_a_constant_that_names_a_weight_is_no_dimension(read: Read) -> None:
+    source = KERNELBENCH.replace("[features, 0.5]", "[features, bias]").replace(
+        "rows = ", "bias = 2\nrows = "
+    )
+    assert read(source).sizes["paper"] == {"rows": 4096, "features": 512}
+
+
 def test_tuples_give_dimensions_too(read: Read) -> None:
     found = read(KERNELBENCH.replace("(features,)", "(8192, 2)").replace("features = 512", "features = 2"))
     assert found.sizes["paper"] == {"rows": 4096, "bias_shape_0": 8192, "bias_shape_1": 2, "features": 2}
