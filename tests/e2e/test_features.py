@@ -7,6 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from ..messages_server import MessagesServer, Reply
+
 Json = Callable[..., Any]
 Command = Callable[..., subprocess.CompletedProcess[str]]
 EXPERTS = Path(__file__).parents[2] / "experts"
@@ -45,13 +47,14 @@ def test_features_are_shown_settled_and_the_steps_derived(
         assert refused.returncode == 1
         assert said in refused.stderr
     refused = klineage("features", file, "--step", "1", ok=False)
-    assert "--step and --settle are for a lineage" in refused.stderr
+    assert "are for a lineage, and" in refused.stderr
 
     refused = klineage("derive", lineage, "-w", tmp_path, ok=False)
     assert "has no accepted step yet" in refused.stderr
     klineage("walk", lineage, "--max-steps", "1", "-w", tmp_path)
     (row,) = klineage_json("derive", lineage, "1", "-w", tmp_path)
-    assert (row["state"], row["how"], row["by"], row["confirmed"]) == (1, "derived", "rules:unroll", True)
+    assert (row["state"], row["how"], row["confirmed"]) == (1, "derived", True)
+    assert row["by"].startswith("rules:")
     wrong = tmp_path / "mine.c"
     wrong.write_bytes(b"void nothing(void) {}\n")
     replayed = klineage("derive", lineage, "1", "--file", wrong, "-w", tmp_path, ok=False)
@@ -60,3 +63,28 @@ def test_features_are_shown_settled_and_the_steps_derived(
     assert "does not bring" in replayed.stdout
     refused = klineage("derive", lineage, "0", "-w", tmp_path, ok=False)
     assert "0 is no accepted step" in refused.stderr
+
+
+def test_a_model_is_asked_about_what_is_unknown_and_a_person_decides(
+    tmp_path: Path, klineage_json: Json, klineage: Command, messages: MessagesServer
+) -> None:
+    file = EXPERTS / "add_rmsnorm" / "c" / "kernel.c"
+    lineage = klineage_json("new", file, "--workload", "add_rmsnorm", "-w", tmp_path)["id"]
+    refused = klineage("features", lineage, "--audit", "model", "-w", tmp_path, ok=False)
+    assert "costs money: say --budget DOLLARS" in refused.stderr
+    stored = 1 + next(
+        n for n, line in enumerate(file.read_text().splitlines()) if "*(vec *)(residual_out" in line
+    )
+    answer = {
+        "mechanism": "fusion", "place": "kernel.c::add_rmsnorm", "state": "present", "why": "Both in one sweep.\x1b[31m",
+        "citations": [{"line": 1, "quote": "/"}, {"line": stored, "quote": "*(vec *)(residual_out"}],
+    }  # fmt: skip
+    messages.say(Reply({"answers": [answer]}))
+    ask = ("features", lineage, "--audit", "model", "--budget", "1", "-w", tmp_path)
+    shown = klineage(*ask).stdout
+    assert "says present: Both in one sweep." in shown
+    assert "UNSUPPORTED: what it quotes of line 1 is too short" in shown
+    assert "\x1b" not in shown
+    fusion = next(row for row in klineage_json(*ask)["features"] if row["name"] == "fusion")
+    assert (fusion["state"], fusion["opinion"]["supported"]) == ("unknown", False)
+    assert len(messages.requests) == 1, "the answer was paid for"

@@ -5,12 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from klineage.errors import KlineageError
 from klineage.ledger import Ledger, Limit
 from klineage.proposer.base import Proposer
 from klineage.proposer.by_rules import RulesProposer
 from klineage.proposer.settings import Settings, check_model
+
+if TYPE_CHECKING:
+    from klineage.proposer.model.audit import ModelAuditor
+    from klineage.proposer.model.proposer import ModelProposer
 
 FORMS = ("rules", "model", "model:ID", "command:NAME", "replay:FILE")
 
@@ -61,7 +66,18 @@ def _named(name: str, context: Context) -> Proposer:
     raise KlineageError(f"there is no proposer {name!r}; write {', '.join(FORMS)}")
 
 
-def _model(name: str, context: Context) -> Proposer:
+def auditor_named(name: str, context: Context) -> ModelAuditor:
+    """Who is asked about mechanisms that no detector can tell: ``model[:ID]``. Raises KlineageError for anything else."""
+    from klineage.proposer.model.audit import ModelAuditor
+
+    kind, _, rest = name.partition(":")
+    if kind != "model":
+        raise KlineageError(f"{name!r} cannot be asked about features; write model or model:ID")
+    proposer = _model(rest, context)
+    return ModelAuditor(proposer.model, context.lineage, context.settings, proposer.calls)
+
+
+def _model(name: str, context: Context) -> ModelProposer:
     from klineage.proposer.calls import PaidCalls
     from klineage.proposer.model.proposer import CHILD, ModelProposer
 

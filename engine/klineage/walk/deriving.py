@@ -181,7 +181,7 @@ def rule_of(step: Step) -> str | None:
 
 def maker_of(step: Step) -> str:
     """The model or the command behind a step, also where a person went over its proposal; else empty."""
-    name = step.proposer.removeprefix("person, from ")
+    name = step.proposer.removeprefix("person, from ").partition(";")[0]
     return name if name.startswith(("model", "command", "replay")) else ""
 
 
