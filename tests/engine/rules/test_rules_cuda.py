@@ -132,6 +132,7 @@ def results_of_forms(given: Kernel, x: np.ndarray, folder: Path) -> dict[str, np
     library = cuda_on_cpu.built(given, folder)
     wide = ("scaled", "transposed", "permuted", "staged")
     outputs = {name: np.full((40, 128), np.nan, np.float32) for name in wide}
+    outputs |= {"multiplied": np.full((40, 40), np.nan, np.float32)}
     outputs |= {"summed": np.full(40, np.nan, np.float32), "tiled": np.full(5000, np.nan, np.float32)}
     dims = {"quads": 1280, "rows": 40, "columns": 128, "n": 5000}
     numbers = {
@@ -140,9 +141,11 @@ def results_of_forms(given: Kernel, x: np.ndarray, folder: Path) -> dict[str, np
         "transposed": (40, 128),
         "permuted": (40, 128),
         "tiled": (5000,),
+        "multiplied": (40, 40, 128),
     }
     for name, output in outputs.items():
-        cuda_on_cpu.run(library, given, name, dims, x, output, *numbers.get(name, ()))
+        sizes = dims | {"columns": 40} if name == "multiplied" else dims
+        cuda_on_cpu.run(library, given, name, sizes, x, output, *numbers.get(name, ()))
     return outputs
 
 
@@ -159,6 +162,9 @@ def test_every_form_computes_the_same_when_it_is_simplified(forms, tmp_path) -> 
     np.testing.assert_array_equal(before["permuted"].reshape(128, 40), x.T)
     np.testing.assert_array_equal(before["staged"], x[:, ::-1])
     np.testing.assert_allclose(before["summed"], np.log(np.exp(x).sum(axis=1)), rtol=1e-5)
+    np.testing.assert_allclose(
+        before["multiplied"], x.astype(float) @ x.T.astype(float), rtol=1e-4, atol=1e-4
+    )
     flat = x.ravel()[:5000]
     np.testing.assert_allclose(before["tiled"], flat / np.sqrt(1 + flat * flat), rtol=1e-5)
 
@@ -226,6 +232,15 @@ def launched(
 SHUFFLE = "  float v = x[threadIdx.x];\n  for (int d = 16; d > 0; d /= 2) v += __shfl_xor_sync(MASK, v, d);\n  y[0] = v;"
 STRIDE = "  for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) {\n    BODY\n  }"
 TILE = "  __shared__ float t[8][8 + 1];\n  t[threadIdx.y][threadIdx.x] = x[0];\n  __syncthreads();\n  y[0] = READ;"
+DOUBLED = """  __shared__ float t[2][64];
+  fill(t[0], 0, 0);
+  __syncthreads();
+  for (int j = 0; j < n; j++) {
+    const int i = j & 1;
+    if (j + 1 < n) fill(t[0], i ^ 1, j + 1);
+    y[j] = READ[threadIdx.x];
+    __syncthreads();
+  }"""
 SWIZZLED = "  __shared__ float t[8][EXTENT];\n  t[threadIdx.y][threadIdx.x ^ threadIdx.y] = 1;\n  y[0] = t[n][OTHER];"
 
 
@@ -291,6 +306,26 @@ SWIZZLED = "  __shared__ float t[8][EXTENT];\n  t[threadIdx.y][threadIdx.x ^ thr
             "vectors",
             launched("  const float4 *v = reinterpret_cast<const float4 *>(x);\n  y[0] = v[1].x;"),
             "is kept, not read",
+        ),
+        (
+            "double-buffer",
+            launched(DOUBLED.replace("READ", "t[i ^ 1]"), "__device__ void fill(float *t, int i, int j);"),
+            "that is being filled",
+        ),
+        (
+            "double-buffer",
+            launched(
+                DOUBLED.replace("j + 1 < n", "j + 1 <= n"), "__device__ void fill(float *t, int i, int j);"
+            ),
+            "that there is a next tile",
+        ),
+        (
+            "double-buffer",
+            launched(
+                DOUBLED.replace("fill(t[0], 0, 0)", "fill(t[0], 0, 1)"),
+                "__device__ void fill(float *t, int i, int j);",
+            ),
+            "the first fill has 1 where later ones have j + 1",
         ),
         ("async-copy", launched("  __pipeline_memcpy_async(y, x, 16, n);"), "fills with zeros"),
         ("async-copy", launched("  cuda::memcpy_async(y, x, 16, n);"), "not known here"),

@@ -4,6 +4,7 @@
 // klineage: launch transposed grid=(cdiv(columns, TILE), cdiv(rows, TILE)) block=(TILE, TILE)
 // klineage: launch permuted grid=(cdiv(columns, 32), cdiv(rows, 32)) block=(32, 32)
 // klineage: launch staged grid=(rows) block=(32)
+// klineage: launch multiplied grid=(cdiv(columns, TILE), cdiv(rows, TILE)) block=(TILE, TILE)
 // klineage: launch tiled grid=(cdiv(n, 32)) block=(32)
 
 #define TILE 16
@@ -76,5 +77,26 @@ __global__ void tiled(const float *x, float *y, int n) {
     for (int i = 0; i < ITEMS; i++)
       if (base + i * step < n) y[base + i * step] = kept[i] * rsqrtf(1.0f + kept[i] * kept[i]);
   }
+}
+// y[rows][columns] = x[rows][depth] @ x[columns][depth].T, whose depth is a multiple of TILE.
+__global__ void multiplied(const float *x, float *y, int rows, int columns, int depth) {
+  __shared__ float left[2][TILE][TILE], right[2][TILE][TILE];
+  const int tx = threadIdx.x, ty = threadIdx.y;
+  const int row = blockIdx.y * TILE + ty, column = blockIdx.x * TILE + tx, other = blockIdx.x * TILE + ty;
+  const int tiles = depth / TILE;
+  auto fill = [&](int buffer, int tile) {
+    left[buffer][ty][tx] = row < rows ? x[row * depth + tile * TILE + tx] : 0.0f;
+    right[buffer][ty][tx] = other < columns ? x[other * depth + tile * TILE + tx] : 0.0f;
+  };
+  float sum = 0.0f;
+  fill(0, 0);
+  __syncthreads();
+  for (int t = 0; t < tiles; t++) {
+    const int now = t & 1;
+    if (t + 1 < tiles) fill(now ^ 1, t + 1);
+    for (int i = 0; i < TILE; i++) sum += left[now][ty][i] * right[now][tx][i];
+    __syncthreads();
+  }
+  if (row < rows && column < columns) y[row * columns + column] = sum;
 }
 }

@@ -8,6 +8,7 @@ from klineage.proposer.rules.c.pragmas import UNROLL
 from klineage.proposer.rules.c.restrict import RESTRICT
 from klineage.proposer.rules.cuda.async_copy import ASYNC_COPY
 from klineage.proposer.rules.cuda.cache_operators import CACHE_OPERATORS
+from klineage.proposer.rules.cuda.double_buffer import DOUBLE_BUFFER
 from klineage.proposer.rules.cuda.fast_math import FAST_MATH, RECIPROCAL_ROOT
 from klineage.proposer.rules.cuda.grid_stride import GRID_STRIDE
 from klineage.proposer.rules.cuda.launch_bounds import LAUNCH_BOUNDS
@@ -28,6 +29,7 @@ CUDA_RULES: tuple[Rule, ...] = (
     VECTORS,
     PADDING,
     SWIZZLE,
+    DOUBLE_BUFFER,
     GRID_STRIDE,
     SPECIALIZATION,
     REGISTER_TILE,

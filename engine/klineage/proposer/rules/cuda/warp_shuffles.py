@@ -103,18 +103,23 @@ def _every_lane(unit: Unit, mask: str) -> bool:
 def remove(kernel: Kernel, site: Site) -> Rewrite:
     unit = parse_kernel(kernel)
     found = _reductions(unit)
-    for name in (_ARRAY, _OTHER):
-        if re.search(rf"\b{name}\b".encode(), _COMMENT.sub(b"", unit.source)):
-            raise NotApplicable(f"the name {name!r} is taken")
     edits: list[Edit] = []
     arrays: dict[str, _Reduction] = {}
     for reduction in found:
         flat_blocks(kernel, reduction.function)
+        _refuse_taken(unit, reduction.function)
         if arrays.setdefault(reduction.function.locus, reduction).type != reduction.type:
             raise NotApplicable("one function exchanges values of two types")
         edits.append(_through_memory(unit, reduction))
     edits += [_array(unit, reduction) for reduction in arrays.values()]
     return Rewrite(tuple(sorted(edits)))
+
+
+def _refuse_taken(unit: Unit, function: Function) -> None:
+    text = _COMMENT.sub(b"", unit.source[function.node.start_byte : function.node.end_byte])
+    for name in (_ARRAY, _OTHER):
+        if re.search(rf"\b{name}\b".encode(), text):
+            raise NotApplicable(f"the name {name!r} is taken in {function.name}")
 
 
 def _array(unit: Unit, found: _Reduction) -> Edit:
