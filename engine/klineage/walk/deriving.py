@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 
 from klineage.errors import KlineageError
 from klineage.executor import Executor, fresh_workers
-from klineage.gate import GateRequest, Report, gate
+from klineage.gate import POLICY, GateRequest, Report, gate
 from klineage.kernel import Kernel
 from klineage.lineage import KeptEdit, Step
 from klineage.proposer.base import Goal, Proposer, Task, Tried
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
 #: How often a paid proposer is asked for one forward edit; the second time it is told what was wrong.
 ATTEMPTS = 2
+
+#: A measurement that was too noisy is taken again for this long: slow kernels have few rounds in the time of a gate.
+_PATIENT = replace(POLICY, most_profile_seconds=5 * POLICY.most_profile_seconds)
 
 #: The proposer of a name that a step records; None where it is not to be asked.
 Ask = Callable[[str], Proposer | None]
@@ -89,26 +92,31 @@ class Deriving:
             raise KlineageError("deriving was cancelled; nothing was written")
 
     def gated(
-        self, kernel: Kernel, baseline: Kernel | None, what: str, *, fresh: bool = False, again: bool = False
+        self,
+        kernel: Kernel,
+        baseline: Kernel | None,
+        what: str,
+        *,
+        fresh: bool = False,
+        again: bool = False,
+        patient: bool = False,
     ) -> Report:
         """Gate a kernel, and profile it where it has a baseline.
 
-        fresh: in workers that have run nothing else. again: not from the cache.
-
+        fresh: in workers that have run nothing else. again: not from the cache. patient: measure for longer.
         Raises KlineageError on cancel.
         """
         self.say(what)
         request = GateRequest(kernel, self.walk.workload, self.platform, baseline=baseline)
-        executor = self._fresh_workers() if fresh else None
-        anew = fresh or again
         report = gate(
             request,
             None,
             self.cancel,
-            fresh=anew,
+            fresh=fresh or again,
             keep=not fresh,
             profiled=baseline is not None,
-            executor=executor,
+            policy=_PATIENT if patient else POLICY,
+            executor=self._fresh_workers() if fresh else None,
         )
         self.check_cancelled()
         return report

@@ -43,7 +43,14 @@ class Gating(Protocol):
     renew: bool
 
     def gated(
-        self, kernel: Kernel, baseline: Kernel | None, what: str, *, fresh: bool = False, again: bool = False
+        self,
+        kernel: Kernel,
+        baseline: Kernel | None,
+        what: str,
+        *,
+        fresh: bool = False,
+        again: bool = False,
+        patient: bool = False,
     ) -> Report: ...
 
 
@@ -138,7 +145,9 @@ def _trial(gating: Gating, derived: Kernel, after: Kernel, what: str, trial: int
         profile = report.stage("profile")
         if profile is None or profile.verdict is not Verdict.NOISY:
             break
-        report = gating.gated(derived, after, what, fresh=trial == TRIALS, again=True)
+        report = gating.gated(
+            derived, after, f"{what}, longer", fresh=trial == TRIALS, again=True, patient=True
+        )
     return report
 
 

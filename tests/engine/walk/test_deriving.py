@@ -166,7 +166,14 @@ class Gates:
     told: list[tuple[bool, bool]] = field(default_factory=list)  # (profiled, fresh) of each gate
 
     def gated(
-        self, kernel: Kernel, baseline: Kernel | None, what: str, *, fresh: bool = False, again: bool = False
+        self,
+        kernel: Kernel,
+        baseline: Kernel | None,
+        what: str,
+        *,
+        fresh: bool = False,
+        again: bool = False,
+        patient: bool = False,
     ) -> Report:
         self.told.append((baseline is not None, fresh))
         correct = StageResult("correctness", Verdict.PASS, "ok", "")
