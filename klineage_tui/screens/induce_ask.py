@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from klineage.proposer.cancel import Cancel
 from textual.message import Message
 
 from klineage_tui.presentation.answer import AnswerView, answer_heading, answer_lines
@@ -42,7 +42,7 @@ class AskRun:
     def __init__(self, view: AnswerView, head: str) -> None:
         self.view = view
         self.head = head
-        self.cancel = threading.Event()
+        self.cancel = Cancel()
         self.started = time.monotonic()
 
 
@@ -168,8 +168,14 @@ class InduceAsk(InduceGate):
         return True
 
     def on_unmount(self) -> None:
-        if self._asking is not None:
-            self._asking.cancel.set()
+        """The app is left: a command ends with it, a model's call is paid for and finishes by itself."""
+        if (run := self._asking) is None:
+            return
+        run.cancel.leave()
+        if run.view.name.startswith("model"):
+            self.host.last_words = self.host.last_words or (
+                f"klineage: {run.view.name} finishes its answer by itself; ask it again to see it"
+            )
 
 
 def _one_attempt(

@@ -31,6 +31,7 @@ class Host(Protocol):
     diff_layout: str  # "auto", "unified" or "split"; reactive, so it can be watched
     config: Config
     keys_in_force: dict[str, str]  # action id -> keys
+    last_words: str  # printed when the terminal is free again
 
     def open_lineage(self, lineage: str, place: str = "induce") -> None:
         """Make a lineage the one that every place shows."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from klineage.errors import KlineageError
+from klineage.proposer.cancel import Cancel
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.screen import ModalScreen
@@ -54,7 +54,7 @@ class SealDialog(ModalScreen[bool]):
         self._states = states
         self._pending = pending
         self._keys = keys
-        self._cancel = threading.Event()
+        self._cancel = Cancel()
         self._phase = "asking"  # then "running", then "done" or "failed"
         self._lines: list[str] = []
 
@@ -135,7 +135,7 @@ class SealDialog(ModalScreen[bool]):
         self._show([*self._lines, "", sentence], self._help("closes", "closes"))
 
     def on_unmount(self) -> None:
-        self._cancel.set()
+        self._cancel.leave()
 
 
 def _count(number: int, noun: str) -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
+from klineage.ledger import Ledger, Usage
 from klineage.resources import shipped
 from klineage.walk import Walk
 
@@ -42,3 +44,36 @@ async def test_an_answer_streams_and_who_asks_again_gets_another_one(
         assert "proposed already, and not decided on yet" in messages.requests[1].text
         assert "\x1b" not in text(app, "#answer")
     assert len(walk.state().rejected) == 0
+
+
+async def test_who_quits_while_an_answer_comes_finds_it_later(
+    make_app: MakeApp, walk: Walk, messages: MessagesServer
+) -> None:
+    """The app leaves at once; the call finishes by itself, and is neither lost nor paid twice."""
+    rest = threading.Event()
+    messages.say(Reply(answer("nothing"), piece=100, hold=rest))
+    app = make_app()
+    async with app.run_test(size=SIZE, notifications=True) as pilot:
+        await loaded(app)
+        await pilot.press("p")
+        await until(lambda: isinstance(app.screen, AskProposer))
+        await pilot.press("enter")
+        await until(lambda: "The compiler" in text(app, "#answer"))
+        await pilot.press("q")
+    assert "finishes its answer by itself" in app.last_words
+    ledger = Ledger.of(walk.workspace.git.place)
+    assert ledger.read().total().open == 1
+    rest.set()
+    await until(lambda: ledger.read().total().open == 0)
+    served = messages.served
+    assert ledger.read().total().usage == Usage(
+        served.input, served.cache_read, served.cache_write, served.output
+    )
+    app = make_app()
+    async with app.run_test(size=SIZE, notifications=True) as pilot:
+        await loaded(app)
+        await pilot.press("p")
+        await until(lambda: isinstance(app.screen, AskProposer))
+        await pilot.press("enter")
+        await until(lambda: "Say nothing" in title(app, "#proposal"))
+    assert len(messages.requests) == 1

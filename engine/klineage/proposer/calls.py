@@ -18,6 +18,7 @@ from typing import Any
 from klineage.errors import KlineageError
 from klineage.ledger import Call, Ledger, Limit, new_call_id
 from klineage.proposer.base import OnProposerEvent, ProposerEvent
+from klineage.proposer.cancel import Cancel
 from klineage.proposer.folder import CallFolder
 from klineage.proposer.question import Outcome, Question, Reply
 
@@ -62,7 +63,8 @@ class PaidCalls:
     ) -> Reply:
         """Reserve the worst case, make the call in a child, and wait for its end.
 
-        Raises OverBudget before anything is spent, and KlineageError when the child cannot be started.
+        Raises OverBudget before anything is spent, and KlineageError when the child cannot be started or is left
+        to itself. Whatever ``on_event`` raises leaves it to itself too; only a cancel and Ctrl-C end it.
         """
         now = datetime.now(UTC)
         folder = CallFolder(calls_folder(self.git_dir) / new_call_id(now))
@@ -78,14 +80,14 @@ class PaidCalls:
         finally:
             os.close(lock)
         try:
-            return self._follow(folder, question, on_event, cancel)
+            reply = self._follow(folder, question, on_event, cancel)
         except KeyboardInterrupt:
             gone = threading.Event()
             gone.set()
             self._follow(folder, question, None, gone)
             raise
-        finally:
-            process.wait()
+        process.wait()
+        return reply
 
     def same(self, question: Question, answer: Reply) -> bool:
         """Whether an earlier answer was given to this question, whatever was said of answers of no use before it."""
@@ -118,23 +120,25 @@ class PaidCalls:
         on_event: OnProposerEvent | None,
         cancel: threading.Event | None,
     ) -> Reply:
-        """Pass the reply on as it is written, until the child has ended."""
+        """Pass the reply on as it is written, until the child has ended. Raises KlineageError when it is left."""
         offset, ended = 0, False
         while True:
             lock = folder.take()
-            events, offset = folder.events(offset)
-            if on_event is not None:
-                for event in events:
-                    on_event(event)
-            if lock is not None:
-                break
+            try:
+                events, offset = folder.events(offset)
+                if on_event is not None:
+                    for event in events:
+                        on_event(event)
+                if lock is not None:
+                    return Reply(_concluded(folder, cancelled=ended), folder.id, asked.proposer)
+            finally:
+                if lock is not None:
+                    os.close(lock)
+            if isinstance(cancel, Cancel) and cancel.leaving:
+                raise KlineageError(f"{asked.name} is left to finish; its answer is offered next time")
             if cancel is not None and cancel.is_set() and not ended:
                 ended = _end(folder)
             time.sleep(_LOOK)
-        try:
-            return Reply(_concluded(folder, cancelled=ended), folder.id, asked.proposer)
-        finally:
-            os.close(lock)
 
 
 def calls_folder(git_dir: Path) -> Path:
