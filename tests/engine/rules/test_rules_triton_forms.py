@@ -16,6 +16,7 @@ FORMS = {
     JURY / "rows_block_pointers.py": ("rows", ["block-pointers"]),
     JURY / "product_descriptors.py": ("product16", ["tensor-descriptors"]),
     JURY / "product_split_k.py": ("product", ["split-sum", "tensor-core-dot"]),
+    Path(__file__).parent / "kernels" / "epilogue_rows.py": ("rows", ["fused-epilogue"]),
     Path(__file__).parent / "kernels" / "persistent_product.py": (
         "product",
         ["warp-specialization", "tile-size", "persistent-programs", "tensor-core-dot"],
@@ -173,3 +174,22 @@ def test_a_descriptor_of_the_host_is_left_alone() -> None:
 def test_a_split_sum_in_another_form_is_left_alone(old, new, why) -> None:
     source = (JURY / "product_split_k.py").read_text()
     assert why in reasons(kernel(source.replace(old, new)))["split-sum"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (
+            "        total +=",
+            "        alpha += part\n        total +=",
+        ),  # two values are carried out of the loop
+        ("result.to(", "shift.to("),  # what is stored is not made of the sum
+        ("    tl.store(at,", "    tl.store(x, alpha)\n    tl.store(at,"),  # two stores
+        ("at = y + i[:, None]", "at = y + total + i[:, None]"),  # where it goes depends on it
+    ],
+)
+def test_an_epilogue_in_another_form_is_none(old, new) -> None:
+    source = (Path(__file__).parent / "kernels" / "epilogue_rows.py").read_text()
+    assert "fusion" in {f.name for f in features(kernel(source))}
+    assert old in source
+    assert "fusion" not in {f.name for f in features(kernel(source.replace(old, new)))}

@@ -10,6 +10,7 @@ from klineage.proposer.rules.triton.block_pointers import BLOCK_POINTERS
 from klineage.proposer.rules.triton.cache_hints import CACHE_HINTS
 from klineage.proposer.rules.triton.descriptors import DESCRIPTORS
 from klineage.proposer.rules.triton.dot import DOT
+from klineage.proposer.rules.triton.epilogue import EPILOGUE
 from klineage.proposer.rules.triton.even_masks import EVEN_MASKS
 from klineage.proposer.rules.triton.fusion import FUSION
 from klineage.proposer.rules.triton.loop_hints import LOOP_UNROLL, WARP_SPECIALIZE
@@ -44,4 +45,5 @@ TRITON_RULES: tuple[Rule, ...] = (
     RECIPROCAL_ROOT,
     DOT,
     FUSION,
+    EPILOGUE,
 )
