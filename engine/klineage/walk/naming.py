@@ -134,7 +134,8 @@ def refuse_false_claims(
 
     Features that no detector knows are the person's word.
     """
-    still = [feature for feature in removes if feature in set(_features(edited, words))]
+    shown = [word for word in words if word.cue]  # what no text shows goes when a person says that it does
+    still = [feature for feature in removes if feature in set(_features(edited, shown))]
     if still:
         raise KlineageError(
             f"the edit does not remove {still[0]}: it is still there; edit further, or do not name it"
