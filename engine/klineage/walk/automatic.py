@@ -144,9 +144,8 @@ class _Run:
             why = self.decide(*best) if self.decide is not None else None
             if self._cancelled:
                 return
-            why = (
-                self.walk.claim_problem(*best) if why is None else why
-            )  # a person would settle it, nobody is there
+            if why is None:  # what it claims may leave a doubt that a person would settle, and nobody is there
+                why = self.walk.claim_problem(*best)
             if not why:
                 self._take(best, others)
                 return
