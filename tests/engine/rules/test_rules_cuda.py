@@ -121,7 +121,7 @@ def test_broken_and_empty_files_are_proposed_nothing() -> None:
 
 def test_every_form_is_taken_out_and_put_back_exactly(forms, check_step) -> None:
     assert {c.proposer.removeprefix("rules:") for _, c in forms} == {
-        rule.name for rule in RULES["cuda"] if rule.name != "specialization"
+        rule.name for rule in RULES["cuda"] if rule.name not in ("specialization", "shared-staging")
     }
     for state, candidate in forms:
         assert check_step(state, candidate, after(state, candidate)), candidate.proposer
@@ -167,6 +167,30 @@ def test_every_form_computes_the_same_when_it_is_simplified(forms, tmp_path) -> 
     )
     flat = x.ravel()[:5000]
     np.testing.assert_allclose(before["tiled"], flat / np.sqrt(1 + flat * flat), rtol=1e-5)
+
+
+@needs_cpp
+def test_a_product_without_its_tiles_computes_the_same(first_walk, tmp_path) -> None:
+    steps = first_walk(kernel((TESTS / "engine/cuda/kernels/gemm_tiled.cu").read_bytes()))
+    assert [c.action for _, c in steps] == ["unroll", "swizzle", "swizzle", "smem_staging", "restrict"]
+    given, simplest = steps[0][0], after(*steps[-1])
+    assert "__shared__" not in simplest.text
+    assert "__syncthreads" not in simplest.text
+    m, n, k = 20, 35, 50
+    rng = np.random.default_rng(5)
+    x, weight = (
+        (rng.standard_normal(s).astype(np.float32).view(np.uint32) >> 16).astype(np.uint16)
+        for s in ((m, k), (n, k))
+    )
+    results = []
+    for name, one in (("given", given), ("simplest", simplest)):
+        y = np.zeros((m, n), np.uint16)
+        library = cuda_on_cpu.built(one, tmp_path / name)
+        cuda_on_cpu.run(library, one, "gemm_kernel", {"m": m, "n": n, "k": k}, x, weight, y, m, n, k)
+        results.append(y)
+    np.testing.assert_array_equal(*results)
+    wide = [(v.astype(np.uint32) << 16).view(np.float32) for v in (x, weight, results[0])]
+    np.testing.assert_allclose(wide[2], wide[0] @ wide[1].T, rtol=2**-7, atol=1e-3)
 
 
 @needs_cpp
@@ -241,6 +265,25 @@ DOUBLED = """  __shared__ float t[2][64];
     y[j] = READ[threadIdx.x];
     __syncthreads();
   }"""
+
+
+def staged(
+    value: str = "x[s + threadIdx.x]",
+    size: str = "8",
+    behind: str = "    __syncthreads();\n",
+    before: str = "",
+) -> Kernel:
+    """A kernel that stages a tile of 8 x 8 and reads it by rows."""
+    body = (
+        f"  __shared__ float t[8][{size}];\n{before}  float sum = 0;\n  for (int s = 0; s < n; s += 8) {{\n"
+    )
+    body += f"    t[threadIdx.y][threadIdx.x] = {value};\n{behind}"
+    body += (
+        "    for (int i = 0; i < 8; i++) sum += t[threadIdx.y][i];\n    __syncthreads();\n  }\n  y[0] = sum;"
+    )
+    return launched(body, block="(8, 8)")
+
+
 SWIZZLED = "  __shared__ float t[8][EXTENT];\n  t[threadIdx.y][threadIdx.x ^ threadIdx.y] = 1;\n  y[0] = t[n][OTHER];"
 
 
@@ -327,6 +370,15 @@ SWIZZLED = "  __shared__ float t[8][EXTENT];\n  t[threadIdx.y][threadIdx.x ^ thr
             ),
             "the first fill has 1 where later ones have j + 1",
         ),
+        ("shared-staging", staged(size="9"), "do not set the whole of t"),
+        ("shared-staging", staged(value="y[n]"), "y is written by the kernel that stages it"),
+        (
+            "shared-staging",
+            staged(value="x[i]", before="  const int i = 3;\n"),
+            "i means something else where t is read",
+        ),
+        ("shared-staging", staged(value="x[n++]"), "effects of its own"),
+        ("shared-staging", staged(behind=""), "not between one barrier behind them"),
         ("async-copy", launched("  __pipeline_memcpy_async(y, x, 16, n);"), "fills with zeros"),
         ("async-copy", launched("  cuda::memcpy_async(y, x, 16, n);"), "not known here"),
         ("cache-operators", launched("  y[0] = __ldg(x + (int)__ldg(x));"), "inside another"),

@@ -15,6 +15,7 @@ from klineage.proposer.rules.cuda.launch_bounds import LAUNCH_BOUNDS
 from klineage.proposer.rules.cuda.register_tile import REGISTER_TILE
 from klineage.proposer.rules.cuda.shared_layout import PADDING, SWIZZLE
 from klineage.proposer.rules.cuda.specialization import SPECIALIZATION
+from klineage.proposer.rules.cuda.staging import STAGING
 from klineage.proposer.rules.cuda.vectors import VECTORS
 from klineage.proposer.rules.cuda.warp_shuffles import WARP_SHUFFLES
 from klineage.proposer.rules.rule import Rule
@@ -30,6 +31,7 @@ CUDA_RULES: tuple[Rule, ...] = (
     PADDING,
     SWIZZLE,
     DOUBLE_BUFFER,
+    STAGING,
     GRID_STRIDE,
     SPECIALIZATION,
     REGISTER_TILE,

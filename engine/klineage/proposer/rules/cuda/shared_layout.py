@@ -85,7 +85,7 @@ def _below(kernel: Kernel, function: Function, index: Node, extent: str) -> bool
     axis = re.fullmatch(r"threadIdx\.([xyz])", text)
     if axis:
         found = launches(kernel, function)
-        return bool(found) and all(_equal(unit, x.block[_AXES.index(axis[1])], extent) for x in found)
+        return bool(found) and all(equal_extent(unit, x.block[_AXES.index(axis[1])], extent) for x in found)
     loops = [n for n in walk(function.body) if n.type == "for_statement"]
     around = [n for n in loops if n.start_byte <= index.start_byte < n.end_byte]
     for loop in reversed(around):
@@ -110,7 +110,7 @@ def _initial(unit: Unit, function: Function, name: str) -> str | None:
     return None
 
 
-def _equal(unit: Unit, tree: Tree, extent: str) -> bool:
+def equal_extent(unit: Unit, tree: Tree, extent: str) -> bool:
     """Whether a block's extent is the array's: the same text, or the same number."""
     try:
         wanted = parse_expression(extent)
