@@ -69,12 +69,24 @@ class Reply:
 
 @dataclass(frozen=True)
 class Fail:
-    """An HTTP error in place of a message. ``retry_after``: seconds, as the header says them."""
+    """An HTTP error in place of a message. ``retry_after``: seconds, as the header says them; ``location``: likewise."""
 
     status: int
     message: str = ""
     retry_after: float | None = None
     raw: bytes | None = None  # this body in place of the API's error object
+    location: str = ""
+
+
+@dataclass(frozen=True)
+class Events:
+    """What stands in the events of a stream, as it is, from a server that does not know how; nothing is billed.
+
+    lasting: the connection stays open until this is set.
+    """
+
+    data: tuple[Any, ...]
+    lasting: threading.Event | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)
@@ -109,7 +121,7 @@ class Received:
         return "\n".join(text for text, _ in blocks(self.body))
 
 
-Answer = Reply | Fail
+Answer = Reply | Fail | Events
 Otherwise = Callable[[Received], Answer]
 
 _TYPES = {
@@ -303,7 +315,7 @@ def _handler(server: MessagesServer) -> type[BaseHTTPRequestHandler]:
             if isinstance(answer, Fail):
                 return self._fail(answer)
             try:
-                self._message(body, answer)
+                self._as_they_are(answer) if isinstance(answer, Events) else self._message(body, answer)
             except (BrokenPipeError, ConnectionResetError):
                 self.close_connection = True
             return None
@@ -312,6 +324,7 @@ def _handler(server: MessagesServer) -> type[BaseHTTPRequestHandler]:
             kind = _TYPES.get(fail.status, "api_error")
             error = {"type": "error", "error": {"type": kind, "message": fail.message or kind}}
             extra = {} if fail.retry_after is None else {"retry-after": f"{fail.retry_after:g}"}
+            extra |= {"location": fail.location} if fail.location else {}
             self._send(fail.status, json.dumps(error).encode() if fail.raw is None else fail.raw, extra)
 
         def _json(self, status: int, value: Any) -> None:
@@ -327,19 +340,23 @@ def _handler(server: MessagesServer) -> type[BaseHTTPRequestHandler]:
             self.end_headers()
             self.wfile.write(data)
 
+        def _as_they_are(self, events: Events) -> None:
+            self._begin_stream()
+            for data in events.data:
+                self._event(data["type"] if isinstance(data, dict) else "message_start", data)
+            if events.lasting is not None:
+                events.lasting.wait()
+            self._chunk(b"")
+
         def _message(self, body: dict[str, Any], reply: Reply) -> None:
             time.sleep(reply.wait)
             events = _events(server, body, reply)
             if not body.get("stream"):
                 return self._json(200, _whole(events))
-            self.send_response(200)
-            self.send_header("content-type", "text/event-stream")
-            self.send_header("transfer-encoding", "chunked")
-            self.send_header("request-id", "req_test")
-            self.end_headers()
+            self._begin_stream()
             for number, event in enumerate(events):
                 time.sleep(reply.pause)
-                self._chunk(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode())
+                self._event(event["type"], event)
                 if reply.hold is not None and number == 2:
                     reply.hold.wait()
             if reply.drop:
@@ -347,6 +364,16 @@ def _handler(server: MessagesServer) -> type[BaseHTTPRequestHandler]:
                 return None
             self._chunk(b"")
             return None
+
+        def _begin_stream(self) -> None:
+            self.send_response(200)
+            self.send_header("content-type", "text/event-stream")
+            self.send_header("transfer-encoding", "chunked")
+            self.send_header("request-id", "req_test")
+            self.end_headers()
+
+        def _event(self, name: str, data: Any) -> None:
+            self._chunk(f"event: {name}\ndata: {json.dumps(data)}\n\n".encode())
 
         def _chunk(self, data: bytes) -> None:
             self.wfile.write(f"{len(data):x}\r\n".encode() + data + b"\r\n")

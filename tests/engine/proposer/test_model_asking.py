@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,7 +19,7 @@ from klineage.proposer.question import Outcome
 from klineage.proposer.secrets import redacted
 from klineage.proposer.settings import Settings
 
-from ...messages_server import KEY, Fail, MessagesServer, Reply, Served, slowly
+from ...messages_server import KEY, Events, Fail, MessagesServer, Reply, Served, slowly
 
 ask: Any = pytest.importorskip("klineage.proposer.model.asking", reason="needs the SDK").ask
 
@@ -97,7 +99,9 @@ def test_a_busy_api_is_not_waited_for_for_ever(
         (Fail(400, "output_config.effort: is\nnot supported"), "refused the request (400): output_config.effort: is not"),
         (Fail(402, "add credit"), "wants to be paid first (402): add credit"),
         (Fail(403, "not for you"), "may not use claude-sonnet-5-5"),
-        (Fail(404), "knows no model 'claude-sonnet-5-5' (404): set model in [proposer]"),
+        (Fail(404, "model: claude-sonnet-5-5"), "knows no model 'claude-sonnet-5-5' (404): set model in [proposer]"),
+        (Fail(404, raw=b"<html>no such page</html>"), "has no Messages API at this address (404): check base_url"),
+        (Fail(307, raw=b"", location="/v1/messages"), "sends calls on to another address (307): check base_url"),
         (Fail(413), "too long for one request"),
     ],
 )  # fmt: skip
@@ -143,12 +147,14 @@ def test_nobody_there(call: Call, messages: MessagesServer) -> None:
     [
         (Reply("half an answer", drop=True), "broke off"),
         (Reply("half an answer", fault="overloaded_error"), "broke off: overloaded_error"),
-        (Fail(200, raw=b"half an answer"), "broke off: it ended early"),
+        (Events(({"type": "ping"},)), "broke off: it ended early"),
+        (Events(({"type": "message_start", "message": None},)), "broke off: it is malformed"),
+        (Events((["message_start"],)), "broke off: it is malformed"),
         (Fail(200, raw=b"event: message_start\ndata: {half an answer\n\n"), "broke off"),
     ],
 )  # fmt: skip
 def test_an_answer_that_breaks_off_is_paid_at_most(
-    messages: MessagesServer, call: Call, reply: Reply | Fail, says: str
+    messages: MessagesServer, call: Call, reply: Reply | Events | Fail, says: str
 ) -> None:
     messages.say(reply)
     outcome, _ = call()
@@ -156,6 +162,67 @@ def test_an_answer_that_breaks_off_is_paid_at_most(
     assert says in outcome.problem
     assert outcome.text == (reply.text if isinstance(reply, Reply) else "")
     assert len(messages.requests) == 1  # sent again it might be paid twice
+
+
+def spoken(first: Any, last: Any) -> tuple[Any, ...]:
+    """The events of a short message with these usages."""
+    return (
+        {"type": "message_start", "message": {"type": "message", "role": "assistant", "content": [], "usage": first}},
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "yes"}},
+        {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": last},
+        {"type": "message_stop"},
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("first", "last"),
+    [
+        (None, None),
+        ({"input_tokens": 7, "output_tokens": 1}, None),  # so far one, at its end nobody says
+        (None, {"output_tokens": 5}),
+        ({"input_tokens": -7}, {"output_tokens": 5}),
+        ({"input_tokens": "7"}, {"output_tokens": 5}),
+    ],
+)
+def test_what_the_api_does_not_count_costs_at_most(
+    messages: MessagesServer, call: Call, first: Any, last: Any
+) -> None:
+    messages.say(Events(spoken(first, last)))
+    outcome, _ = call()
+    assert (outcome.status, outcome.text, outcome.spent) == ("answered", "yes", "unknown")
+
+
+def test_an_answer_is_whole_though_the_connection_stays_open(messages: MessagesServer, call: Call) -> None:
+    for_ever = threading.Event()
+    messages.say(Events(spoken({"input_tokens": 7, "output_tokens": 1}, {"output_tokens": 5}), for_ever))
+    outcome, _ = call()
+    for_ever.set()
+    assert (outcome.status, outcome.usage) == ("answered", Usage(input=7, output=5))
+
+
+def test_somebody_else_at_the_address(messages: MessagesServer, call: Call) -> None:
+    messages.say(Fail(200, raw=b"<html>Welcome</html>"))
+    outcome, _ = call()
+    assert (outcome.status, outcome.spent) == ("impossible", "unknown")
+    assert "is no Messages API (it answers with application/json): check base_url" in outcome.problem
+
+
+@pytest.mark.parametrize("address", ["http://[::1", "http://localhost:port", "http://a..b", "ftp://x"])
+def test_an_address_with_a_slip(call: Call, messages: MessagesServer, address: str) -> None:
+    outcome, _ = call(base_url=address)
+    assert (outcome.status, outcome.spent) == ("impossible", "nothing")
+    assert "address" in outcome.problem
+
+
+def test_words_of_the_server_are_one_line_without_the_key(messages: MessagesServer, call: Call) -> None:
+    kind = f"overloaded\n{KEY}\n" + "o" * 1000
+    raw = json.dumps({"error": {"type": kind, "message": ""}}).encode()
+    messages.say(Fail(529, raw=raw, retry_after=0), Fail(400, f"no {KEY}"))
+    outcome, folder = call()
+    for text in (outcome.problem, *said(folder, "status")):
+        assert KEY not in text
+        assert "\n" not in text
+        assert len(text) < 400
 
 
 def test_a_slow_answer_is_ended(messages: MessagesServer, call: Call) -> None:

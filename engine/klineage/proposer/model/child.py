@@ -11,6 +11,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+from klineage.errors import KlineageError
 from klineage.proposer.base import ProposerEvent
 from klineage.proposer.folder import CallFolder
 from klineage.proposer.question import Outcome
@@ -29,6 +30,8 @@ def main(path: str) -> None:
         from klineage.proposer.model.asking import ask
 
         outcome = ask(folder, question, folder.client())
+    except KlineageError as error:
+        outcome = Outcome("failed", problem=str(error), spent="unknown" if folder.has("sent") else "nothing")
     except Exception as defect:
         # Only its kind: the text of an unforeseen exception may quote anything.
         problem = f"the call ended in a defect: {type(defect).__name__}"
