@@ -140,7 +140,7 @@ def _once(api: anthropic.Anthropic, folder: CallFolder, question: Question, stre
     except ValueError as error:
         raise _End(_broken(question, stream, "it is malformed, or endless")) from error
     if not stream.begun and kind != "text/event-stream":
-        problem = f"{host_of(api)} is no Messages API (it answers with {said(kind)}): check {WRONG_ADDRESS}"
+        problem = f"{host_of(str(api.base_url))} is no Messages API (it answers with {said(kind)}): check {WRONG_ADDRESS}"
         raise _End(Outcome("impossible", problem=problem, spent="unknown"))
     if not stream.stop:
         raise _End(_broken(question, stream, "it ended early"))
@@ -151,7 +151,7 @@ def _once(api: anthropic.Anthropic, folder: CallFolder, question: Question, stre
 
 def _fail(error: anthropic.APIError, api: anthropic.Anthropic, question: Question, stream: Stream) -> None:
     """Raise _Again for what may be better next time, _End for everything else."""
-    host = host_of(api)
+    host = host_of(str(api.base_url))
     if isinstance(error, anthropic.APIStatusError):
         busy = error.status_code in _BUSY or error.type in (
             "overloaded_error",
@@ -162,8 +162,12 @@ def _fail(error: anthropic.APIError, api: anthropic.Anthropic, question: Questio
             raise _End(_broken(question, stream, said(error.type or "error"))) from error
         if busy:
             why = said(error.type or error.status_code)
-            raise _Again(f"{host} is busy ({why})", asked_wait(error)) from error
-        raise _End(_impossible(refusal(error, host, question.model))) from error
+            raise _Again(
+                f"{host} is busy ({why})", asked_wait(error.response.headers.get("retry-after", ""))
+            ) from error
+        raise _End(
+            _impossible(refusal(error.status_code, error.api_message or "", host, question.model))
+        ) from error
     if isinstance(error, anthropic.APIConnectionError) and not stream.begun:
         if isinstance(error.__cause__, httpx2.ConnectError | httpx2.ConnectTimeout):
             raise _End(_impossible(f"cannot reach {host}: check the network, and {WRONG_ADDRESS}")) from error
