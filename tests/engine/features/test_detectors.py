@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import random
+from pathlib import Path
+
 import pytest
 from klineage.gate import Report, StageResult, Trust, Verdict
 from klineage.kernel import Kernel
@@ -10,6 +13,7 @@ from klineage.proposer.features import Finding, audit, code_of, features
 from klineage.proposer.features.c import cues as c_cues
 from klineage.proposer.features.cuda import cues as cuda_cues
 from klineage.proposer.features.finding import from_cues
+from klineage.resources import shipped
 
 TRITON = """\
 import triton
@@ -277,3 +281,20 @@ def test_broken_text_is_read_as_far_as_it_goes() -> None:
     for source in (b"", b"\xff\xfe(((", b"void kernel(", b"#if\n", b"@triton.jit\ndef"):
         for surface, name in (("triton", "k.py"), ("c", "k.c"), ("cuda", "k.cu")):
             audit(Kernel(surface, name, "kernel", source))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("surface", ["triton", "c", "cuda"])
+def test_damaged_kernels_are_read_too(surface: str) -> None:
+    name = {"triton": "kernel.py", "c": "kernel.c", "cuda": "kernel.cu"}[surface]
+    source = (Path(shipped("experts")) / "add_rmsnorm" / surface / name).read_bytes()
+    rng = random.Random(surface)
+    for _ in range(25):
+        text = bytearray(source)
+        for _ in range(rng.randrange(1, 6)):
+            at = rng.randrange(len(text))
+            text[at : at + rng.randrange(40)] = rng.choice(
+                [b"", b"(", b"\xff", b"\n#if 0\n", b'asm("', b"{", b"#define A(", b"["]
+            )
+        found = audit(Kernel(surface, name, "add_rmsnorm", bytes(text)))  # type: ignore[arg-type]
+        lines = bytes(text).count(b"\n") + bytes(text).count(b"\r") + 1
+        assert all(1 <= line <= lines for finding in found for line in finding.lines)
