@@ -144,7 +144,7 @@ class _Run:
             why = self.decide(*best) if self.decide is not None else None
             if self._cancelled:
                 return
-            if why is None:  # what it claims may leave a doubt that a person would settle, and nobody is there
+            if why is None:  # a person would settle a doubt about what it claims; nobody is there
                 why = self.walk.claim_problem(*best)
             if not why:
                 self._take(best, others)
