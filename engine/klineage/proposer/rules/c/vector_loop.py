@@ -60,7 +60,11 @@ def _types(unit: Unit) -> dict[str, Node]:
     found = {}
     for node in walk(unit.root):
         name = node.child_by_field_name("declarator") if node.type == "type_definition" else None
-        if name is not None and re.search(r"vector_size\s*\(\s*\d+\s*\)", unit.text(node)):
+        if (
+            name is not None
+            and unit.text(name).isidentifier()
+            and re.search(r"vector_size\s*\(\s*\d+\s*\)", unit.text(node))
+        ):
             found[unit.text(name)] = node
     return found
 

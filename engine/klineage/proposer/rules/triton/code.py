@@ -64,9 +64,10 @@ def launches(unit: Unit, kernel: str | None = None) -> tuple[Launch, ...]:
 
 
 def only_launch(unit: Unit, function: Function) -> Launch | None:
-    """The launch of a kernel that is launched at exactly one place, else None."""
+    """The launch of a kernel that is launched at exactly one place, outside itself, else None."""
     found = launches(unit, function.name)
-    return found[0] if len(found) == 1 else None
+    start, end = function.node.start_byte, function.node.end_byte
+    return found[0] if len(found) == 1 and not start <= found[0].call.start_byte < end else None
 
 
 def launch_setting(kernel: Kernel, function: Function, name: str) -> str | None:
