@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from klineage.errors import KlineageError
@@ -72,13 +73,12 @@ class FeaturesScreen(ModalScreen[bool]):
 
     # -- reading and settling, off the screen's thread --------------------------------------------------
 
-    def _in_thread(self, work: object) -> None:
+    def _in_thread(self, work: Callable[[], None]) -> None:
         """Do ``work``, then read the findings again; a refusal becomes a toast."""
 
         def run() -> None:
             try:
-                if callable(work):
-                    work()
+                work()
                 findings = self._walk.findings()
             except KlineageError as problem:
                 self.app.call_from_thread(self._failed, str(problem))

@@ -9,9 +9,6 @@ from klineage.gate import Report
 from klineage.gate.counts import MECHANISMS, TELLING
 from klineage.proposer.features.finding import Finding
 
-#: mechanism -> what of a wide access must be in the code
-_WIDE = "vectorize"
-
 
 @dataclass(frozen=True)
 class Code:
@@ -57,7 +54,7 @@ def seen_in_code(finding: Finding, report: Report) -> Finding:
     code = code_of(report)
     if code is None or not code.families or finding.state != "unknown" or not finding.lines:
         return finding
-    if finding.name == _WIDE:
+    if finding.name == "vectorize":
         count, what = code.wide, "accesses of 8 bytes and more a thread"
     elif finding.name in MECHANISMS:
         found = {name: code.families.get(name, 0) for name in MECHANISMS[finding.name]}
