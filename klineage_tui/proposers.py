@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from klineage.proposer.base import Proposer
     from klineage.proposer.settings import Settings
     from klineage.walk import Walk
-    from klineage.walk.deriving import Ask
+    from klineage.walk.putting_back import Ask
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ def named(walk: Walk, name: str, settings: Settings, limit: Limit | None) -> Pro
 
 def makers(steps: Sequence[Step], settings: Settings) -> tuple[str, ...]:
     """Who is asked for forward edits when these steps are sealed: who made them, a model only within a budget."""
-    from klineage.walk.deriving import maker_of
+    from klineage.walk.putting_back import maker_of
 
     names = dict.fromkeys(filter(None, map(maker_of, steps)))
     return tuple(name for name in names if settings.budget is not None or not name.startswith("model"))

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from klineage.lineage import Step
     from klineage.proposer.base import Proposer
     from klineage.walk import Walk
-    from klineage.walk.deriving import Ask, Derivation
+    from klineage.walk.deriving import Derivation
+    from klineage.walk.putting_back import Ask
 
 
 def derive_command(parser: argparse.ArgumentParser) -> Run:

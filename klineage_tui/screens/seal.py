@@ -21,7 +21,7 @@ from klineage_tui.widgets.too_small import TooSmall
 if TYPE_CHECKING:
     from klineage.lineage import Step
     from klineage.walk import Walk
-    from klineage.walk.deriving import Ask
+    from klineage.walk.putting_back import Ask
 
 
 class SealDialog(ModalScreen[bool]):

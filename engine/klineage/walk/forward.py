@@ -11,7 +11,8 @@ from klineage.errors import KlineageError
 from klineage.gate import Verdict, report_to_json
 from klineage.lineage import ForwardRecord, Step, StepRecord
 from klineage.walk import deriving, records
-from klineage.walk.deriving import Ask, Derivation, Deriving
+from klineage.walk.deriving import Derivation, Deriving
+from klineage.walk.putting_back import Ask, forward_title
 from klineage.workload import WORKLOAD_FILE
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ def _transition(shared: Deriving, number: int, simpler: Step, richer: Step) -> F
         raise KlineageError(f"cannot seal {walk.id}: {what} does not pass the gate: {report.why}")
     found = deriving.derive(shared, number, simpler, richer)
     record = StepRecord(
-        subject=deriving.forward_title(simpler),
+        subject=forward_title(simpler),
         body=simpler.body,
         action=simpler.action,
         locus=simpler.locus,

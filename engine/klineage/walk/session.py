@@ -15,7 +15,8 @@ from klineage.lineage import Draft, Meta, Settlement, Step, Workspace, line_ops,
 from klineage.proposer.base import Attempt, OnProposerEvent, Proposer, Task
 from klineage.proposer.candidate import Candidate
 from klineage.walk import asking, forward, naming, records, settling, trust
-from klineage.walk.deriving import Ask, Derivation
+from klineage.walk.deriving import Derivation
+from klineage.walk.putting_back import Ask
 from klineage.walk.snapshot import kernel_from, workload_from
 from klineage.workload import WORKLOAD_FILE, Workload
 

@@ -13,7 +13,7 @@ from klineage.resources import shipped
 from klineage.surface.dispatch import autotune_configs
 from klineage.surface.tree import Function, parse_kernel
 from klineage.walk import Walk, naming, new_lineage, open_workspace
-from klineage.walk.deriving import turned_round
+from klineage.walk.putting_back import turned_round
 from klineage.walk.reading import read_kernel
 from klineage.workload import load
 
