@@ -181,6 +181,12 @@ def test_an_instruction_that_carries_a_mechanism_is_no_mechanism_of_its_own() ->
     assert of(kernel, "inline_asm").state == "absent"
 
 
+def test_a_namespace_that_is_only_opened_is_not_used() -> None:
+    top = "#include <mma.h>\nusing namespace nvcuda;"
+    assert of(cuda("b[0] = a[0];", top=top), "mma").state == "absent"
+    assert of(cuda("wmma::mma_sync(c, x, y, c);", top=top), "mma").state == "present"
+
+
 def test_a_macro_is_seen_where_it_is_used() -> None:
     top = "#define FETCH(p) __ldg(p)"
     assert of(cuda("b[0] = FETCH(a);", top=top), "cache_policy").state == "present"

@@ -22,6 +22,7 @@ _NAMES = frozenset(
         "type_qualifier",
     )
 )
+_OPENING = ("using_declaration", "namespace_alias_definition")
 _CONDITIONAL = ("preproc_if", "preproc_elif", "preproc_ifdef")
 _KEYWORDS = ("__launch_bounds__", "__maxnreg__", "__cluster_dims__")
 _WORD = re.compile(r"[A-Za-z_]\w*")
@@ -71,7 +72,10 @@ class Reading:
         return tuple([f for f in found if f.name in wanted] or found)
 
     def _words(self) -> Iterator[Word]:
+        opened = [(n.start_byte, n.end_byte) for n in self.nodes if n.type in _OPENING]
         for node in self.nodes:
+            if any(start <= node.start_byte < end for start, end in opened):
+                continue  # a namespace that is opened is not used yet
             if node.type in _NAMES or node.type in _KEYWORDS:
                 yield Word(
                     self.unit.text(node), node.start_byte, self.function_of(node), self.condition(node)
