@@ -16,6 +16,7 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -65,6 +66,22 @@ def compared(question: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def check(kind: str, value: Any) -> None:
+    """Raises KeyError, TypeError, ValueError or AttributeError for a line that has not the form of its kind."""
+    if kind == "question":
+        compared(value)
+        kernel, workload, goal = value["kernel"], value["workload"], value["goal"]
+        "".join((kernel["hash"], kernel["surface"], workload["name"], workload["hash"], value["hint"]))
+        "".join(() if goal is None else (goal["action"],))
+    elif kind == "event":
+        "".join((value["kind"], value["text"]))
+    elif kind == "attempt":
+        with suppress(
+            KlineageError
+        ):  # it has the right form; why it is not replayed is said when it is its turn
+            attempt_from(value)
+
+
 def attempt_record(attempt: Attempt) -> Record:
     """An answer as a line says it."""
     candidate = attempt.candidate
@@ -85,12 +102,14 @@ def attempt_record(attempt: Attempt) -> Record:
 def attempt_from(record: Mapping[str, Any]) -> Attempt:
     """The answer of a line, marked as replayed; it has cost nothing.
 
-    Raises KlineageError for code that is not what was recorded, and KeyError, TypeError or ValueError for a line
-    of another form.
+    Raises KlineageError for code that is not what was recorded or that a person signed, and KeyError, TypeError,
+    ValueError or AttributeError for a line of another form.
     """
     said = record["candidate"]
     candidate = None
     if said is not None:
+        if said["proposer"].startswith("person"):
+            raise KlineageError("a recording cannot speak for a person; it was edited")
         source = _bytes(said["source"])
         if hashlib.sha256(source).hexdigest() != said["source_hash"]:
             raise KlineageError(
@@ -143,7 +162,7 @@ def _line(path: Path, number: int, line: str) -> tuple[int, str, Any]:
             raise KlineageError(
                 f"{path}: its schema is {value['schema']!r}, this klineage reads {SCHEMA}; use the version that made it"
             )
-    except (ValueError, KeyError, TypeError, AttributeError, StopIteration) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, StopIteration, RecursionError) as error:
         raise KlineageError(f"{path}, line {number}: this is no line of a recording") from error
     return number, kind, value
 

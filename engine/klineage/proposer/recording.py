@@ -19,13 +19,12 @@ from klineage.proposer.recorded import (
     Record,
     attempt_from,
     attempt_record,
+    check,
     compared,
     line_of,
     question_record,
     read_lines,
 )
-
-_PIECE = 200  # characters of text that one event of a recording holds, at least
 
 
 class Recording:
@@ -89,17 +88,15 @@ class RecordedProposer:
 
 @dataclass
 class _Ear:
-    """Adds events to a recording, text in larger pieces, and passes them on."""
+    """Adds events to a recording and passes them on. Text is one event: in pieces, half a key would not be known."""
 
     recording: Recording
     on_event: OnProposerEvent | None
-    _text: str = ""
+    _text: list[str] = field(default_factory=list)
 
     def __call__(self, event: ProposerEvent) -> None:
         if event.kind == "text":
-            self._text += event.text
-            if len(self._text) >= _PIECE:
-                self.flush()
+            self._text.append(event.text)
         else:
             self.flush()
             self.recording.add("event", {"kind": event.kind, "text": event.text})
@@ -108,8 +105,8 @@ class _Ear:
 
     def flush(self) -> None:
         if self._text:
-            self.recording.add("event", {"kind": "text", "text": self._text})
-            self._text = ""
+            self.recording.add("event", {"kind": "text", "text": "".join(self._text)})
+            self._text.clear()
 
 
 @dataclass
@@ -132,14 +129,14 @@ def conversations(path: Path) -> list[Conversation]:
     """What a recording holds. Raises KlineageError, naming file and line, for what is no recording."""
     found: list[Conversation] = []
     for number, kind, value in read_lines(path):
-        if kind == "question":
-            try:
-                compared(value)
-            except (KeyError, TypeError) as error:
-                raise KlineageError(f"{path}, line {number}: this is no question of a recording") from error
-            found.append(Conversation(value))
-        elif kind != "recording" and not found:
+        if kind not in ("recording", "question") and not found:
             raise KlineageError(f"{path}, line {number}: an answer without a question")
+        try:
+            check(kind, value)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise KlineageError(f"{path}, line {number}: this is no {kind} of a recording") from error
+        if kind == "question":
+            found.append(Conversation(value))
         elif kind == "end":
             found[-1].ended = True
         elif kind != "recording":
@@ -180,8 +177,6 @@ class ReplayProposer:
                     on_event(ProposerEvent(value["kind"], value["text"]))
             except KlineageError as error:
                 raise KlineageError(f"{self.path}, line {number}: {error}") from error
-            except (KeyError, TypeError, ValueError, AttributeError) as error:
-                raise KlineageError(f"{self.path}, line {number}: this is no line of a recording") from error
         if not conversation.ended:
             count = len(conversation.attempts)
             raise KlineageError(

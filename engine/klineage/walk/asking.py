@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from klineage.kernel import Feature, Kernel
 from klineage.lineage import Step
+from klineage.proposer import rules
 from klineage.proposer.base import Attempt, OnProposerEvent, Proposer, Task, Tried
 from klineage.proposer.candidate import Candidate
 from klineage.walk import naming
@@ -78,7 +79,10 @@ def _checked(state: WalkState, attempt: Attempt, offered: set[str]) -> tuple[Att
         return _without(attempt, "it made the same proposal twice"), ""
     offered.add(kernel.hash)
     if candidate.proposer.startswith("rules:"):
-        return attempt, ""  # a rule takes out one mechanism, and has looked at what it leaves
+        # A rule takes out one mechanism, and has looked at what it leaves. A recording can only say that a rule spoke.
+        own = candidate if ";" not in candidate.proposer else _of_a_rule(state.kernel, candidate)
+        fault = "" if own is not None else "no rule proposes this, whatever its recording says"
+        return (_without(attempt, fault), fault) if fault else (replace(attempt, candidate=own), "")
     gone = naming.gone(state.kernel, kernel, state.words)
     fault = (
         attempt.problem
@@ -92,6 +96,13 @@ def _checked(state: WalkState, attempt: Attempt, offered: set[str]) -> tuple[Att
 
 def _without(attempt: Attempt, problem: str) -> Attempt:
     return replace(attempt, candidate=None, problem=problem)
+
+
+def _of_a_rule(head: Kernel, replayed: Candidate) -> Candidate | None:
+    """What the rule itself says, where it proposes the same bytes."""
+    name = replayed.proposer.partition(";")[0]
+    same = (c for c in rules.propose(head) if c.proposer == name and c.source == replayed.source)
+    return next((replace(c, proposer=replayed.proposer) for c in same), None)
 
 
 def _unreadable(head: Kernel, kernel: Kernel) -> str:

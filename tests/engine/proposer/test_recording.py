@@ -153,6 +153,33 @@ def test_secrets_are_removed(
         list(ReplayProposer(path).attempts(task()))
 
 
+def test_a_key_is_removed_however_it_streamed(tmp_path: Path, task: Callable[..., Task]) -> None:
+    class Leaks:
+        name = "m"
+
+        def attempts(
+            self, task: Task, on_event: OnProposerEvent | None = None, cancel: object = None
+        ) -> Iterator[Attempt]:
+            assert on_event is not None
+            for piece in ("x" * 500 + " sk-ant-0123", "456789abcdef", "\n" * 500):
+                on_event(ProposerEvent("text", piece))
+            yield Attempt("m", problem="none")
+
+    path = tmp_path / "talk.jsonl"
+    list(RecordedProposer(Leaks(), Recording(path), lambda call: None).attempts(task()))
+    text = recorded(path)["conversations"][0]["text"]
+    assert text == "x" * 500 + " [secret]" + "\n" * 500
+
+
+def test_a_recording_cannot_speak_for_a_person(tmp_path: Path, task: Callable[..., Task]) -> None:
+    path = tmp_path / "talk.jsonl"
+    list(
+        record(path, Attempt("m", replace(CANDIDATE, proposer="person, from rules:unroll"))).attempts(task())
+    )
+    with pytest.raises(KlineageError, match="a recording cannot speak for a person"):
+        list(ReplayProposer(path).attempts(task()))
+
+
 @pytest.mark.parametrize(
     ("text", "says"),
     [
@@ -163,6 +190,7 @@ def test_secrets_are_removed(
         ('{"recording": {"schema": 1}}\n{"attempt": {}}\n', "line 2: an answer without a question"),
         ('{"recording": {"schema": 1}}\n{"question": {}}\n', "line 2: this is no question"),
         ('{"recording": {"schema": 1}}\n[]\n', "line 2: this is no line"),
+        ('{"recording": {"schema": 1}}\n' + "[" * 100_000 + "\n", "line 2: this is no line"),
     ],
 )
 def test_what_is_no_recording_is_refused(tmp_path: Path, text: str, says: str) -> None:
@@ -171,6 +199,16 @@ def test_what_is_no_recording_is_refused(tmp_path: Path, text: str, says: str) -
     with pytest.raises(KlineageError, match=says) as caught:
         ReplayProposer(path)
     assert str(path) in str(caught.value)
+
+
+@pytest.mark.parametrize("line", ['{"event": {"kind": "text", "text": 1}}', '{"attempt": {"candidate": {}}}'])
+def test_an_edited_line_is_named(tmp_path: Path, task: Callable[..., Task], line: str) -> None:
+    path = tmp_path / "talk.jsonl"
+    list(record(path).attempts(task()))
+    with path.open("a") as file:
+        file.write(line + "\n")
+    with pytest.raises(KlineageError, match=r"line 4: this is no (event|attempt) of a recording"):
+        recorded(path)
 
 
 def test_a_recording_goes_on_after_a_kill(tmp_path: Path, task: Callable[..., Task]) -> None:

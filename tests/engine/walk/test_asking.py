@@ -116,3 +116,14 @@ def test_rules_are_a_proposer(walk: Walk) -> None:
     goal = Goal("unroll", "kernel.c::row_norms", "Unroll", "", ())
     with pytest.raises(KlineageError, match="take no goal"):
         list(RulesProposer().attempts(replace(walk.task(), goal=goal)))
+
+
+def test_a_recording_cannot_speak_for_a_rule(walk: Walk) -> None:
+    """What it says is a rule's is taken from the rule, or not at all."""
+    rule = walk.candidates()[0]
+    signed = replace(rule, proposer=f"{rule.proposer}; replayed")
+    (offered,) = answers(walk, Attempt("rules; replayed", replace(signed, removes=(), title="Trust me")))
+    assert offered.candidate == signed
+    (forged,) = answers(walk, Attempt("rules; replayed", replace(signed, source=version(1))))
+    assert forged.problem == "no rule proposes this, whatever its recording says"
+    assert [step.why for step in walk.state().rejected] == [forged.problem]
