@@ -534,3 +534,28 @@ def test_the_page_of_the_experts_quotes_what_was_measured() -> None:
     assert quoted[2] == (root / quoted[1]).read_text()
     missing = [name for name in C_KERNELS if f"| `{name}` | C |" not in page]
     assert not missing
+
+
+def test_topk_in_c_takes_every_number(libraries: dict[str, Path]) -> None:
+    """Zeros of both signs, subnormal numbers, infinities, all equal; and a NaN leads nowhere outside the buffers."""
+    generator = np.random.default_rng(3)
+    drawn = generator.standard_normal((8, 509)).astype(np.float32)
+    where = generator.random((8, 509))
+    drawn[0] = -0.0
+    drawn[1] = np.where(where[1] < 0.5, np.float32(-0.0), np.float32(0.0))
+    drawn[2] = np.where(where[2] < 0.4, np.float32(-0.0), np.sign(drawn[2]))
+    drawn[3] *= np.float32(1e-40)
+    drawn[4] = np.where(where[4] < 0.3, np.float32(np.inf), drawn[4])
+    drawn[5] = np.where(where[5] < 0.95, np.float32(-np.inf), drawn[5])
+    drawn[6] = 1.5
+    drawn[7, 100] = np.nan
+    dims = {"rows": 8, "columns": 509, "k": 67}
+    buffers = {"x": page_aligned("fp32", (8, 509))}
+    buffers["x"][...] = drawn
+    buffers |= {"values": page_aligned("fp32", (8, 67)), "indices": page_aligned("int64", (8, 67))}
+    call(libraries["topk"], "topk", {**buffers, **dims})
+    for row in range(7):
+        chosen = buffers["indices"][row]
+        assert len(set(chosen.tolist())) == 67
+        assert np.array_equal(drawn[row, chosen], buffers["values"][row])
+        assert np.array_equal(np.sort(buffers["values"][row]), np.sort(drawn[row])[-67:])

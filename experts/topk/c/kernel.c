@@ -50,24 +50,24 @@ static inline int32_t sum_lanes(ivec value)
     return sum;
 }
 
-/* How many elements are at least the threshold. The sign of a difference says which are below it: each counts -1. */
+/* How many elements are at least the threshold. A comparison is -1 where it holds, in a vector, and 1 without one: the
+ * last bit is the same. */
 static inline int64_t reach(const float *restrict x, int64_t columns, float threshold)
 {
-    float limit = threshold == 0.0f ? -0.0f : threshold; /* -0 - -0 is 0, not below; -0 - 0 would be -0 */
     ivec below[UNROLL] = {0};
     int64_t c = 0;
 
     for (; c + STEP <= columns; c += STEP) {
 #pragma GCC unroll 4
         for (int u = 0; u < UNROLL; ++u)
-            below[u] += bits(*(const vec *)(x + c + u * LANES) - limit) >> 31;
+            below[u] += (*(const vec *)(x + c + u * LANES) < threshold) & 1;
     }
     ivec total = below[0];
     for (int u = 1; u < UNROLL; ++u)
         total += below[u];
     for (; c + LANES <= columns; c += LANES)
-        total += bits(*(const vec *)(x + c) - limit) >> 31;
-    int64_t count = columns + sum_lanes(total);
+        total += (*(const vec *)(x + c) < threshold) & 1;
+    int64_t count = columns - sum_lanes(total);
     for (; c < columns; ++c)
         count -= x[c] < threshold;
     return count;
@@ -119,24 +119,24 @@ static inline void row_range(const float *restrict x, int64_t columns, float *lo
         *low = x[c] < *low ? x[c] : *low;
         *high = x[c] > *high ? x[c] : *high;
     }
-    *high = unordered(ordered(*high) + 1);
+    *high = unordered(ordered(*high + 0.0f) + 1); /* the next after -0 would be 0, which is no larger */
 }
 
 /* Stores the `above` elements that reach `high`, then the first of those that only reach `low`: k in all.
  * Every element is stored where the next wanted one belongs, and stays there if it is wanted: no branch to predict. */
 static inline void collect(const float *restrict x, float *restrict values, int64_t *restrict indices, int64_t k,
-                           float low, float high, int64_t above)
+                           int64_t columns, float low, float high, int64_t above)
 {
     int64_t count = 0;
-    for (int64_t c = 0; count < above; ++c) {
+    for (int64_t c = 0; count < above && c < columns; ++c) {
         values[count] = x[c];
         indices[count] = c;
         count += x[c] >= high;
     }
-    for (int64_t c = 0; count < k; ++c) {
+    for (int64_t c = 0; count < k && c < columns; ++c) {
         values[count] = x[c];
         indices[count] = c;
-        count += (x[c] >= low) & (x[c] < high);
+        count += (x[c] >= low) & !(x[c] >= high);
     }
 }
 
@@ -160,7 +160,7 @@ static inline void topk_row(const float *restrict x, float *restrict values, int
             above = count;
         }
     }
-    collect(x, values, indices, k, low, high, above);
+    collect(x, values, indices, k, columns, low, high, above);
 }
 
 void topk(const float *restrict x, float *restrict values, int64_t *restrict indices, int64_t rows, int64_t columns,
