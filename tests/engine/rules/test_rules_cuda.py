@@ -130,13 +130,14 @@ def test_every_form_is_taken_out_and_put_back_exactly(forms, check_step) -> None
 def results_of_forms(given: Kernel, x: np.ndarray, folder: Path) -> dict[str, np.ndarray]:
     """What every kernel of ``forms.cu`` makes of a matrix of 40 x 128."""
     library = cuda_on_cpu.built(given, folder)
-    wide = ("scaled", "transposed", "permuted", "staged")
+    wide = ("scaled", "halved", "transposed", "permuted", "staged")
     outputs = {name: np.full((40, 128), np.nan, np.float32) for name in wide}
     outputs |= {"multiplied": np.full((40, 40), np.nan, np.float32)}
     outputs |= {"summed": np.full(40, np.nan, np.float32), "tiled": np.full(5000, np.nan, np.float32)}
     dims = {"quads": 1280, "rows": 40, "columns": 128, "n": 5000}
     numbers = {
         "scaled": (1280, 0.5),
+        "halved": (128,),
         "summed": (128,),
         "transposed": (40, 128),
         "permuted": (40, 128),
@@ -158,6 +159,7 @@ def test_every_form_computes_the_same_when_it_is_simplified(forms, tmp_path) -> 
     for name, value in before.items():
         np.testing.assert_array_equal(now[name], value, err_msg=name)
     np.testing.assert_array_equal(before["scaled"], x * np.float32(0.5))
+    np.testing.assert_array_equal(before["halved"], x * np.float32(0.5))
     np.testing.assert_array_equal(before["transposed"].reshape(128, 40), x.T)
     np.testing.assert_array_equal(before["permuted"].reshape(128, 40), x.T)
     np.testing.assert_array_equal(before["staged"], x[:, ::-1])
@@ -347,7 +349,12 @@ SWIZZLED = "  __shared__ float t[8][EXTENT];\n  t[threadIdx.y][threadIdx.x ^ thr
         ),
         (
             "vectors",
-            launched("  const float4 *v = reinterpret_cast<const float4 *>(x);\n  y[0] = v[1].x;"),
+            launched("  const float4 *v = reinterpret_cast<const float4 *>(x);\n  y[0] = (v + 1)->x;"),
+            "v is used other than by its elements",
+        ),
+        (
+            "vectors",
+            launched("  f(reinterpret_cast<const float4 *>(x));", "__device__ void f(const float4 *p);"),
             "is kept, not read",
         ),
         (

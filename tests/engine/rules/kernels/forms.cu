@@ -1,5 +1,6 @@
 // One kernel a mechanism, each small enough to be run on a CPU by cuda_on_cpu.h.
 // klineage: launch scaled grid=(4) block=(64)
+// klineage: launch halved grid=(rows) block=(32)
 // klineage: launch summed grid=(rows) block=(64)
 // klineage: launch transposed grid=(cdiv(columns, TILE), cdiv(rows, TILE)) block=(TILE, TILE)
 // klineage: launch permuted grid=(cdiv(columns, 32), cdiv(rows, 32)) block=(32, 32)
@@ -22,6 +23,17 @@ __global__ __launch_bounds__(64) void scaled(const float *__restrict__ x, float 
     v.z *= alpha;
     v.w *= alpha;
     *reinterpret_cast<float4 *>(&y[4 * i]) = v;
+  }
+}
+
+// y = x / 2, a row a block, through pointers to vectors that have a name.
+__global__ void halved(const float *x, float *y, int columns) {
+  const float4 *in = reinterpret_cast<const float4 *>(x + blockIdx.x * columns);
+  float4 *out = (float4 *)(y + blockIdx.x * columns);
+  for (int i = threadIdx.x; i < columns / 4; i += blockDim.x) {
+    float4 v = in[i];
+    v.x /= 2, v.y /= 2, v.z /= 2, v.w /= 2;
+    out[i] = v;
   }
 }
 

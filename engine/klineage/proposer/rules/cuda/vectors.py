@@ -5,16 +5,24 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from tree_sitter import Node
 
 from klineage.kernel import Feature, Kernel
 from klineage.proposer.rules.c.code import home
 from klineage.proposer.rules.cuda.code import declared_type, extents, has_kernel
+from klineage.proposer.rules.cuda.vector_names import (
+    KEY,
+    Named,
+    declared_again,
+    made_from,
+    named_pointer,
+    recorded_names,
+)
 from klineage.proposer.rules.rewritten import Special, function_of, recorded, removed, restored
 from klineage.proposer.rules.rule import NotApplicable, Rewrite, Rule, Site
-from klineage.surface.tree import Edit, Unit, parse_kernel, walk
+from klineage.surface.tree import Edit, Unit, merge_edits, parse_kernel, walk
 
 _LANES = "xyzw"
 _BUILT_IN = {
@@ -61,10 +69,15 @@ def detect(kernel: Kernel) -> tuple[Site, ...]:
         return ()
     locus = home(unit)
     try:
-        settings = recorded(unit, _found(unit))
+        found, named = _found(unit)
+        settings = recorded(unit, found, _declarations(unit, named)) | recorded_names(unit, named)
     except NotApplicable:
         settings = {}  # removing says why
     return (Site(locus, (Feature(locus, "vectorize"),), settings),)
+
+
+def _declarations(unit: Unit, named: list[Named]) -> list[Edit]:
+    return [Edit(*unit.lines_of(n.declaration)) for n in named]
 
 
 @lru_cache(maxsize=64)
@@ -81,9 +94,9 @@ def _casts(unit: Unit) -> list[tuple[Node, str]]:
             target = callee.child_by_field_name("arguments")
         else:
             target = node.child_by_field_name("type") if node.type == "cast_expression" else None
-        text = " ".join(unit.text(target).strip("<>").split()) if target is not None else ""
-        if not text.endswith("*") and callee is not None and target is not None:
-            text = " ".join(unit.text(target)[1:-1].split())
+        text = " ".join(unit.text(target).split()) if target is not None else ""
+        if target is not None and target.type == "template_argument_list":
+            text = text[1:-1].strip()
         match = re.fullmatch(r"(?:const )?((\w+)(?: ?<[^<>]*>)?)(?: const)? ?\*", text)
         if match and (match[2] in _BUILT_IN or match[2] in packs):
             found.append((node, match[1]))
@@ -119,8 +132,22 @@ def _packs(unit: Unit) -> dict[str, _Pack]:
     return found
 
 
-def _found(unit: Unit) -> list[Special]:
-    return [_special(unit, _access(unit, cast, type_)) for cast, type_ in _casts(unit)]
+def _found(unit: Unit) -> tuple[list[Special], list[Named]]:
+    """Every vector access, and the vector pointers that are no longer needed. Raises NotApplicable."""
+    found: list[Special] = []
+    names: list[Named] = []
+    for cast, type_ in _casts(unit):
+        named = named_pointer(unit, cast)
+        if named is None:
+            found.append(_special(unit, _access(unit, cast, type_)))
+            continue
+        given = cast.child_by_field_name("arguments") or cast.child_by_field_name("value")
+        inner = unit.text(given) if given is not None else ""
+        pointer = inner[1:-1] if inner.startswith("(") and inner.endswith(")") else inner
+        accesses = [_Access(n, type_, f"{named.name}[_]", pointer, index) for n, index in named.elements]
+        found += [_special(unit, access) for access in accesses]
+        names.append(named)
+    return found, names
 
 
 def _access(unit: Unit, cast: Node, type_: str) -> _Access:
@@ -154,9 +181,9 @@ def _access(unit: Unit, cast: Node, type_: str) -> _Access:
 
 def _special(unit: Unit, access: _Access) -> Special:
     line = f"line {unit.line(access.node.start_byte)}"
-    if re.search(r"\+\+|--|\(", access.pointer + access.index) or (
-        access.index and not access.pointer.isidentifier()
-    ):
+    named = access.spelling.endswith("[_]") and access.spelling[:-3].isidentifier()
+    indexed = bool(access.index) and not access.pointer.isidentifier() and not named
+    if re.search(r"\+\+|--|\(", access.pointer + access.index) or indexed:
         raise NotApplicable(f"{line}: the address is computed in a way that is not known here")
     name = access.type.partition("<")[0].strip()
     pack = _packs(unit).get(name)
@@ -183,7 +210,8 @@ def _elements(access: _Access, lanes: int) -> list[str]:
     base, offset = _split(access.pointer)
     if access.index:
         simple = re.fullmatch(r"\w+", access.index)
-        offset = f"{lanes} * {access.index}" if simple else f"{lanes} * ({access.index})"
+        own = f"{lanes} * {access.index}" if simple else f"{lanes} * ({access.index})"
+        offset = f"{offset} + {own}" if offset else own
     elif _LOOSE.search(offset):
         offset = f"({offset})"
     return [
@@ -276,17 +304,33 @@ def _element(access: _Access) -> str:
 
 def remove(kernel: Kernel, site: Site) -> Rewrite:
     unit = parse_kernel(kernel)
-    found = _found(unit)
-    recorded(unit, found)
-    return Rewrite(removed(found))
+    found, named = _found(unit)
+    recorded(unit, found, _declarations(unit, named))
+    return Rewrite(merge_edits(removed(found), _declarations(unit, named)))
 
 
 def apply(kernel: Kernel, locus: str, settings: Mapping[str, str]) -> tuple[Edit, ...]:
-    return restored(parse_kernel(kernel), settings, _written)
+    unit = parse_kernel(kernel)
+    accesses = {name: value for name, value in settings.items() if not name.startswith(KEY)}
+    written = partial(_written, made=made_from(settings))
+    return merge_edits(restored(unit, accesses, written), declared_again(unit, settings))
 
 
-def _written(spelling: str, plain: str) -> str | None:
+def _through_name(spelling: str, plain: str, made: Mapping[str, tuple[str, str]]) -> str | None:
+    """``rows[i]`` for what is an element from a named pointer on."""
+    name = spelling.partition("[")[0]
+    first = re.match(r"(?:make_\w+\(|\{ )\w+\[(.+?)\](?:, | = (\w+)\.x;)", plain)
+    if first is None or name not in made or made[name][0] not in _BUILT_IN:
+        return None
+    lanes, offset = _BUILT_IN[made[name][0]][1], _split(made[name][1])[1]
+    index = first[1].removeprefix(f"{offset} + " if offset else "").removeprefix(f"{lanes} * ")
+    return f"{name}[{_bare(index)}]" + (f" = {first[2]};" if first[2] else "")
+
+
+def _written(spelling: str, plain: str, *, made: Mapping[str, tuple[str, str]]) -> str | None:
     """A spelling with its holes filled from the plain form: the pointer, the index, what is stored."""
+    if re.match(r"\w+\[_\]", spelling):
+        return _through_name(spelling, plain, made)
     lanes = re.search(r"\w+?([24]) ?(?:const ?)?\*", spelling)
     loop = re.search(r"for \(int lane = 0; lane < .+?; lane\+\+\) (.+?);", plain)
     if loop is not None:
