@@ -15,6 +15,7 @@ JURY = Path(__file__).parents[2] / "jury" / "honest" / "triton"
 FORMS = {
     JURY / "rows_block_pointers.py": ("rows", ["block-pointers"]),
     JURY / "product_descriptors.py": ("product16", ["tensor-descriptors"]),
+    JURY / "mean_tree.py": ("mean", ["split-reduction"]),
     JURY / "product_split_k.py": ("product", ["split-sum", "tensor-core-dot"]),
     Path(__file__).parent / "kernels" / "epilogue_rows.py": ("rows", ["fused-epilogue"]),
     Path(__file__).parent / "kernels" / "persistent_product.py": (
@@ -193,3 +194,22 @@ def test_an_epilogue_in_another_form_is_none(old, new) -> None:
     assert "fusion" in {f.name for f in features(kernel(source))}
     assert old in source
     assert "fusion" not in {f.name for f in features(kernel(source.replace(old, new)))}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "why"),
+    [
+        ("+ piece, tl.sum", "+ 2 * piece, tl.sum", "not stored at a place that ends in + piece"),
+        (
+            "pieces = -(-columns // 64)",
+            "pieces = 1 + 0\n    pieces = -(-columns // 64)",
+            "does not count pieces once",
+        ),
+        ("parts[rows, pieces]", "parts[rows, -(-columns // 64)]", "has no name in the grid"),
+        ("at < columns, other=0.0)))", "at < columns - 1, other=0.0)))", "up to one bound"),
+    ],
+)
+def test_a_reduction_in_stages_of_another_form_is_left_alone(old, new, why) -> None:
+    source = (JURY / "mean_tree.py").read_text()
+    assert old in source
+    assert why in reasons(kernel(source.replace(old, new, 1)))["split-reduction"]

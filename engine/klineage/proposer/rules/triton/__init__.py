@@ -21,6 +21,7 @@ from klineage.proposer.rules.triton.pipelining import PIPELINING
 from klineage.proposer.rules.triton.program_order import PROGRAM_ORDER
 from klineage.proposer.rules.triton.reciprocal_root import RECIPROCAL_ROOT
 from klineage.proposer.rules.triton.split_k import SPLIT_K
+from klineage.proposer.rules.triton.split_reduction import SPLIT_REDUCTION
 from klineage.proposer.rules.triton.tile_size import TILE_SIZE
 from klineage.proposer.rules.triton.warps import WARPS
 
@@ -31,6 +32,7 @@ TRITON_RULES: tuple[Rule, ...] = (
     PIPELINING,
     PROGRAM_ORDER,
     SPLIT_K,
+    SPLIT_REDUCTION,
     PERSISTENT,
     BLOCK_POINTERS,
     DESCRIPTORS,
