@@ -187,6 +187,14 @@ def test_a_namespace_that_is_only_opened_is_not_used() -> None:
     assert of(cuda("wmma::mma_sync(c, x, y, c);", top=top), "mma").state == "present"
 
 
+def test_an_attribute_that_the_parser_does_not_know_is_seen() -> None:
+    source = cuda("b[0] = a[0];").source.replace(
+        b"__global__ void kernel", b"__global__ void __cluster_dims__(2, 1, 1) kernel"
+    )
+    assert of(Kernel("cuda", "kernel.cu", "kernel", source), "split_or_cluster").state == "present"
+    assert of(cuda("/* __cluster_dims__(2, 1, 1) */"), "split_or_cluster").state == "absent"
+
+
 def test_a_macro_is_seen_where_it_is_used() -> None:
     top = "#define FETCH(p) __ldg(p)"
     assert of(cuda("b[0] = FETCH(a);", top=top), "cache_policy").state == "present"
@@ -209,6 +217,10 @@ def test_a_condition_that_the_text_does_not_decide_leaves_it_unknown() -> None:
         ("split_or_cluster", "int SPLIT_K = n; b[SPLIT_K] = 0;"),
         ("persistent_schedule", "for (int t = blockIdx.x * blockDim.x; t < n; t += gridDim.x * blockDim.x) b[t] = 0;"),
         ("math_approx", "b[0] = exp2f(a[0]);"),
+        (
+            "warp_specialize",
+            "int w = threadIdx.x / 32; if (w == 0) { for (;;) b[0] = 0; } else { for (;;) b[1] = 0; }",
+        ),
     ],
 )  # fmt: skip
 def test_ambiguous_cues_in_cuda_are_not_guessed(name: str, body: str) -> None:

@@ -54,6 +54,10 @@ _PTX = compiled(
             "a barrier in shared memory also serves other orders than a pipeline",
         ),
         r"\bsetmaxnreg\b[\w.]*": ("register_redistribution", ""),
+        r"\bsetmaxnreg\b": (
+            "warp_specialize",
+            "warps with other numbers of registers mostly have other tasks",
+        ),
         r"\bgriddepcontrol\b[\w.]*": ("launch_overlap", ""),
         r"\b(?:mapa|barrier\.cluster)\b[\w.]*": ("split_or_cluster", ""),
         r"\b(?:createpolicy|ld\.global\.(?:nc|L1|L2)|st\.global\.(?:cs|wt|cg))\b[\w.:]*|\bL[12]::\w+": (
@@ -68,6 +72,8 @@ _PTX = compiled(
         r"\b(?:fma|add|mul)(?:\.r[nz])?\.(?:bf16x2|f16x2|f32x2)\b": ("packed_math", ""),
     }
 )
+# The parser does not see these: they are blank in what it reads.
+_BLANK = re.compile(rb"\b__cluster_dims__\s*\([^()]*\)")
 _UNROLL = re.compile(rb"#[ \t]*pragma[ \t]+(?:unroll|GCC[ \t]+unroll)\b[^\r\n]*")
 
 
@@ -77,6 +83,7 @@ def cues(kernel: Kernel) -> Iterator[Cue]:
     yield from word_cues(reading, _WORDS)
     yield from assembly_cues(reading, _PTX, "inline_asm")
     yield from _unrolled(reading)
+    yield from _clusters(reading)
     yield from shapes(reading)
 
 
@@ -86,3 +93,10 @@ def _unrolled(reading: Reading) -> Iterator[Cue]:
         depth = text.rpartition(b"unroll")[2].strip(b" ()")
         if _UNROLL.match(text) and depth != b"1" and reading.live_after(end):
             yield reading.cue("unroll", start, text.decode("utf-8", "replace"))
+
+
+def _clusters(reading: Reading) -> Iterator[Cue]:
+    for match in _BLANK.finditer(reading.unit.source):
+        inside = reading.unit.root.descendant_for_byte_range(match.start(), match.end())
+        if (inside is None or inside.type != "comment") and reading.live_after(match.end()):
+            yield reading.cue("split_or_cluster", match.start(), match.group().decode("utf-8", "replace"))

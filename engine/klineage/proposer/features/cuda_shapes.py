@@ -12,6 +12,7 @@ from klineage.proposer.features.words import Reading
 from klineage.surface.tree import ancestors, walk
 
 _WIDE = re.compile(r"(?:u?(?:int|long|longlong|short|char)|float|double)[248]|(?:u?int)(?:128|64)_t|__int128")
+_LOOPS = ("for_statement", "while_statement", "do_statement")
 _TYPES = ("type_identifier", "primitive_type", "identifier")
 
 
@@ -19,6 +20,7 @@ def shapes(reading: Reading) -> Iterator[Cue]:
     """Everything that no single word tells."""
     yield from _vectors(reading)
     yield from _loops(reading)
+    yield from _roles(reading)
     yield from _shared(reading)
     yield from _templates(reading)
     yield from _own_arrays(reading)
@@ -85,6 +87,33 @@ def _loops(reading: Reading) -> Iterator[Cue]:
             f"a loop that goes on by {advance.split('=')[-1].strip()}",
             doubt,
         )
+
+
+def _group_number(reading: Reading, node: Node) -> Node | None:
+    """The name that is given the number of a warp (``threadIdx.x / 32``), or None."""
+    value = node.child_by_field_name("value") if node.type == "init_declarator" else None
+    number = value is not None and re.fullmatch(
+        r"\(*\s*threadIdx\.[xyz]\s*(?:/|>>)\s*\w+\s*\)*", reading.unit.text(value)
+    )
+    return node.child_by_field_name("declarator") if number else None
+
+
+def _roles(reading: Reading) -> Iterator[Cue]:
+    """Two branches on the number of a warp, or of a group of warps, each with a loop of its own."""
+    unit = reading.unit
+    groups = {unit.text(name) for node in reading.nodes if (name := _group_number(reading, node)) is not None}
+    for node in reading.nodes:
+        asked = node.child_by_field_name("condition") if node.type == "if_statement" else None
+        parts = [node.child_by_field_name(part) for part in ("consequence", "alternative")]
+        if asked is None or None in parts or not reading.live(node):
+            continue
+        if not any(n.type == "identifier" and unit.text(n) in groups for n in walk(asked)):
+            continue
+        if all(any(n.type in _LOOPS for n in walk(part)) for part in parts if part is not None):
+            doubt = "they may do the same work on other data"
+            yield reading.cue(
+                "warp_specialize", node.start_byte, "warps in two branches, each with a loop", doubt
+            )
 
 
 def _shared(reading: Reading) -> Iterator[Cue]:
