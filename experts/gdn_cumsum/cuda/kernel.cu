@@ -5,9 +5,9 @@
 // klineage: launch gdn_cumsum_vector_kernel grid=(cdiv(heads, 16), cdiv(tokens, chunk), batch) block=(ACROSS, chunk) when=heads % 4 == 0
 // klineage: launch gdn_cumsum_kernel grid=(cdiv(heads, 4), cdiv(tokens, chunk), batch) block=(ACROSS, chunk) when=heads % 4 != 0
 
-constexpr int ACROSS = 4;       // threads over the heads
+constexpr int ACROSS = 4;            // threads over the heads
 constexpr int TOKENS = 32 / ACROSS;  // of a warp
-constexpr int WARPS = 16;       // of a chunk of 128, the longest
+constexpr int WARPS = 16;            // of a chunk of 128, the longest
 constexpr unsigned ALL = 0xffffffffu;
 
 template <int WIDTH>
@@ -16,25 +16,35 @@ struct alignas(WIDTH * sizeof(float)) Pack {
 };
 
 template <int WIDTH>
+__device__ __forceinline__ Pack<WIDTH> load(const float *from) {
+  return *reinterpret_cast<const Pack<WIDTH> *>(from);
+}
+
+template <int WIDTH>
+__device__ __forceinline__ void store(float *to, const Pack<WIDTH> &values) {
+  *reinterpret_cast<Pack<WIDTH> *>(to) = values;
+}
+
+template <int WIDTH>
 __device__ __forceinline__ void sum_chunk(const float *__restrict__ gates, float *__restrict__ cumulative, int tokens,
                                           int heads, int chunk) {
   __shared__ float totals[WARPS][ACROSS * WIDTH];
   const int head = (blockIdx.x * ACROSS + threadIdx.x) * WIDTH;
   const int token = blockIdx.y * chunk + threadIdx.y;
-  const int lane = (threadIdx.y * ACROSS + threadIdx.x) % 32, warp = threadIdx.y / TOKENS;
+  const int place = (threadIdx.y * ACROSS + threadIdx.x) % 32, warp = threadIdx.y / TOKENS;
   const bool live = token < tokens && head < heads;
   const size_t at = (static_cast<size_t>(blockIdx.z) * tokens + token) * heads + head;
   Pack<WIDTH> sum = {};
-  if (live) sum = *reinterpret_cast<const Pack<WIDTH> *>(gates + at);
+  if (live) sum = load<WIDTH>(gates + at);
 #pragma unroll
-  for (int lanes = ACROSS; lanes < 32; lanes *= 2) {
+  for (int apart = ACROSS; apart < 32; apart *= 2) {
 #pragma unroll
     for (int i = 0; i < WIDTH; i++) {
-      const float before = __shfl_up_sync(ALL, sum.at[i], lanes);
-      if (lane >= lanes) sum.at[i] += before;
+      const float before = __shfl_up_sync(ALL, sum.at[i], apart);
+      if (place >= apart) sum.at[i] += before;
     }
   }
-  if (lane >= 32 - ACROSS) {  // the warp's last token
+  if (place >= 32 - ACROSS) {  // the warp's last token
 #pragma unroll
     for (int i = 0; i < WIDTH; i++) totals[warp][threadIdx.x * WIDTH + i] = sum.at[i];
   }
@@ -43,7 +53,7 @@ __device__ __forceinline__ void sum_chunk(const float *__restrict__ gates, float
 #pragma unroll
     for (int i = 0; i < WIDTH; i++) sum.at[i] += totals[w][threadIdx.x * WIDTH + i];
   }
-  if (live) *reinterpret_cast<Pack<WIDTH> *>(cumulative + at) = sum;
+  if (live) store<WIDTH>(cumulative + at, sum);
 }
 
 extern "C" __global__ void __launch_bounds__(512)

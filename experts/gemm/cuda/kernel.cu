@@ -20,6 +20,18 @@ constexpr int LINE = BLOCK_K * sizeof(bf16);
 constexpr int X_BYTES = BLOCK_M * LINE, STAGE_BYTES = X_BYTES + BLOCK_N * LINE;
 constexpr int Y_STRIDE = BLOCK_N + 8;  // of the result in shared memory: lines begin in different banks
 
+struct alignas(16) Eight {
+  bf16 at[8];
+};
+
+__device__ __forceinline__ Eight load_eight(const bf16 *from) {
+  return *reinterpret_cast<const Eight *>(from);
+}
+
+__device__ __forceinline__ void store_eight(bf16 *to, const Eight &values) {
+  *reinterpret_cast<Eight *>(to) = values;
+}
+
 // Copies 16 bytes, or writes 16 zero bytes.
 __device__ __forceinline__ void copy_async(uint32_t to, const void *from, bool real) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(real ? 16 : 0) : "memory");
@@ -134,10 +146,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
 
   // Through shared memory, so that whole lines are written: a thread has two neighbours of each eight columns, in two rows.
   bf16 *tile = reinterpret_cast<bf16 *>(room + (base - unaligned));
-  const int lane = threadIdx.x % 32, row = threadIdx.x / 32 * 16 + lane / 4;
+  const int quad = threadIdx.x % 32 / 4, member = threadIdx.x % 4, row = threadIdx.x / 32 * 16 + quad;
 #pragma unroll
   for (int j = 0; j < BLOCK_N / 8; j++) {
-    const int column = j * 8 + lane % 4 * 2;
+    const int column = j * 8 + member * 2;
     *reinterpret_cast<__nv_bfloat162 *>(tile + row * Y_STRIDE + column) = __floats2bfloat162_rn(d[4 * j], d[4 * j + 1]);
     *reinterpret_cast<__nv_bfloat162 *>(tile + (row + 8) * Y_STRIDE + column) =
         __floats2bfloat162_rn(d[4 * j + 2], d[4 * j + 3]);
@@ -149,7 +161,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
     bf16 *to = y + static_cast<size_t>(first_m + line) * n + first_n + column;
     const bf16 *from = tile + line * Y_STRIDE + column;
     if (n % 8 == 0) {
-      *reinterpret_cast<uint4 *>(to) = *reinterpret_cast<const uint4 *>(from);
+      store_eight(to, load_eight(from));
     } else {
       for (int i = 0; i < min(8, n - first_n - column); i++) to[i] = from[i];
     }
@@ -160,7 +172,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
 extern "C" __global__ void __launch_bounds__(256)
     gemm_unaligned_kernel(const bf16 *__restrict__ x, const bf16 *__restrict__ weight, bf16 *__restrict__ y, int m, int n,
                           int k) {
-  __shared__ float xs[16][17], weights[16][17];
+  __shared__ float xs[16][17];
+  __shared__ float weights[16][17];
   const int column = blockIdx.x * 16 + threadIdx.x, row = blockIdx.y * 16 + threadIdx.y;
   const int loaded = blockIdx.x * 16 + threadIdx.y;  // the row of weight that this thread loads from
   float sum = 0.0f;

@@ -26,7 +26,8 @@ __device__ __forceinline__ void load_row(const float *__restrict__ x, uint32_t *
   if (columns % 4 == 0) {  // else no row but the first begins on 16 bytes
     for (int c = threadIdx.x * 4; c < columns; c += THREADS * 4) {
       const float4 v = *reinterpret_cast<const float4 *>(x + c);
-      *reinterpret_cast<uint4 *>(keys + c) = make_uint4(key_of(v.x), key_of(v.y), key_of(v.z), key_of(v.w));
+      const uint4 four = make_uint4(key_of(v.x), key_of(v.y), key_of(v.z), key_of(v.w));
+      *reinterpret_cast<uint4 *>(keys + c) = four;
     }
   } else {
     for (int c = threadIdx.x; c < columns; c += THREADS) keys[c] = key_of(x[c]);
