@@ -81,25 +81,28 @@ class Reading:
                     self.unit.text(node), node.start_byte, self.function_of(node), self.condition(node)
                 )
 
-    def _reachable(self, words: Iterable[Word]) -> frozenset[str]:
-        """Names of the functions that a kernel calls, by any road; all of them where there is no kernel."""
-        unit = self.unit
+    def _reachable(self, words: Iterable[Word]) -> dict[str, str]:
+        """The functions that a kernel calls, by any road, each with the locus of the first kernel that does.
+
+        All of them where there is no kernel.
+        """
         if not self.kernels:
-            return frozenset(f.name for f in unit.functions)
+            return dict.fromkeys((f.name for f in self.unit.functions), self.home)
+        names = {f.name for f in self.unit.functions}
         mentioned: dict[str, set[str]] = {}
         for word in words:
             if word.function is not None:
                 mentioned.setdefault(word.function.name, set()).add(word.text)
-        bodies = set().union(*(set(_WORD.findall(text)) for text, _ in self.macros.values()), set())
-        names = {f.name for f in unit.functions}
-        reached: set[str] = set()
-        todo = [f.name for f in self.kernels] + sorted(bodies & names)
-        while todo:
-            name = todo.pop()
-            if name not in reached:
-                reached.add(name)
-                todo += mentioned.get(name, set()) & names
-        return frozenset(reached)
+        bodies = {word for text, _ in self.macros.values() for word in _WORD.findall(text)}
+        reached: dict[str, str] = {}
+        for kernel in self.kernels:
+            todo = [kernel.name, *sorted(bodies & names)]
+            while todo:
+                name = todo.pop()
+                if name not in reached:
+                    reached[name] = kernel.locus
+                    todo += mentioned.get(name, set()) & names - {k.name for k in self.kernels}
+        return reached
 
     def live(self, node: Node) -> bool:
         """Whether a node is in code that a kernel reaches."""
@@ -131,15 +134,15 @@ class Reading:
 
     @property
     def home(self) -> str:
-        """Where a mechanism is said to be: the kernel that is entered, else the file itself."""
-        return (
-            self.kernels[-1].locus
-            if self.kernels
-            else f"{self.unit.filename}::{self.kernel.entry.split('+')[0]}"
-        )
+        """Where a mechanism of the whole file is said to be: the kernel that is entered first, else the file itself."""
+        first = self.kernels[0].locus if self.kernels else ""
+        return first or f"{self.unit.filename}::{self.kernel.entry.split('+')[0]}"
 
     def cue(self, name: str, offset: int, what: str, doubt: str = "") -> Cue:
-        return Cue(name, self.home, self.unit.line(offset), what, doubt)
+        """A cue at the kernel that reaches the code at ``offset``."""
+        inside = [f for f in self.unit.functions if f.node.start_byte <= offset < f.node.end_byte]
+        locus = self._live.get(inside[-1].name, self.home) if inside else self.home
+        return Cue(name, locus, self.unit.line(offset), what, doubt)
 
     def guarded(self, cue: Cue, under: str) -> Cue:
         """The cue, in doubt where an ``#if`` decides whether it is compiled."""
