@@ -1,6 +1,6 @@
 """How fast the shipped experts are, against the vendors' libraries, on the same inputs, call beside call.
 
-    PYTHONPATH=.:engine python benchmarks/experts.py --out DIR [--only gemm,topk] [--slow] [--rounds 30]
+    PYTHONPATH=.:engine python benchmarks/experts.py --out DIR [--only gemm,topk] [--slow] [--targets] [--rounds 30]
 
 On a machine with a GPU: the experts in Triton and CUDA at the paper size, against what benchmarks/references.py lists and
 can be imported. Without one, or with --cpu: the experts in C at the bench size against torch on one thread (experts_c.py,
@@ -27,6 +27,7 @@ from klineage.resources import shipped
 
 Row = dict[str, Any]
 _KERNELS = {"triton": "triton/kernel.py", "cuda": "cuda/kernel.cu"}
+_COMPETENT = "triton/reference.py"  # what a target workload has in an expert's place
 
 
 def measured(folder: Path, rounds: int, slow: bool, limits: dict[str, float]) -> list[Row]:
@@ -36,11 +37,12 @@ def measured(folder: Path, rounds: int, slow: bool, limits: dict[str, float]) ->
     from benchmarks import contest
 
     kernels = {surface: folder / name for surface, name in _KERNELS.items() if (folder / name).is_file()}
-    where = contest.arena(folder, next(iter(kernels)))
+    where = contest.arena(folder, next(iter(kernels), "triton"))
     contenders = []
-    if "triton" in kernels:
-        contenders.append(contest.triton_expert(kernels["triton"], folder.name, where))
-        contenders[0].name = "expert in Triton"
+    if "triton" in kernels or not kernels:
+        path = kernels.get("triton", folder / _COMPETENT)
+        contenders.append(contest.triton_expert(path, folder.name, where))
+        contenders[0].name = "expert in Triton" if kernels else "competent kernel in Triton"
     if "cuda" in kernels:
         platform = str((triton_gpu.device() or {})["platform"])
         contenders.append(contest.cuda_expert(kernels["cuda"], where, platform))
@@ -57,7 +59,7 @@ def measured(folder: Path, rounds: int, slow: bool, limits: dict[str, float]) ->
 
 
 def is_expert(row: Row) -> bool:
-    return str(row["contender"]).startswith("expert")
+    return str(row["contender"]).startswith(("expert", "competent"))
 
 
 def fastest_vendor(rows: list[Row]) -> Row | None:
@@ -73,7 +75,7 @@ def ratio(theirs: list[float], ours: list[float]) -> float:
 def table(rows: list[Row]) -> str:
     """The rows by workload, the ratio of each expert to every reference, and the geometric mean to the fastest."""
     lines = [
-        f"{'workload':<12} {'contender':<30} {'ms':>9}  {'range':<17} {'x floor':>7}  {'of Triton':>9}  remarks"
+        f"{'workload':<12} {'contender':<30} {'ms':>9}  {'range':<17} {'x floor':>7}  {'of ours':>9}  remarks"
     ]
     best = []
     for name in dict.fromkeys(str(r["workload"]) for r in rows):
@@ -115,7 +117,8 @@ def on_gpu(arguments: argparse.Namespace, wanted: set[str] | None) -> None:
     limits = json.loads(ceilings.read_text(encoding="utf-8"))
     rows: list[Row] = []
     for folder in sorted(path.parent for path in shipped("experts").glob("*/workload.py")):
-        runs = any((folder / kernel).is_file() for kernel in _KERNELS.values())
+        wanted_files = [*_KERNELS.values(), *([_COMPETENT] if arguments.targets else [])]
+        runs = any((folder / kernel).is_file() for kernel in wanted_files)
         if not runs or (wanted is not None and folder.name not in wanted):
             continue
         done = out / f"{folder.name}.json"
@@ -167,6 +170,9 @@ def main() -> None:
     parser.add_argument("--only", metavar="W,W", help="these workloads only")
     parser.add_argument("--rounds", type=int, default=30)
     parser.add_argument("--slow", action="store_true", help="also references that take minutes to build")
+    parser.add_argument(
+        "--targets", action="store_true", help="also the competent kernels of target workloads"
+    )
     parser.add_argument("--cpu", action="store_true", help="the experts in C, whatever GPU is here")
     arguments = parser.parse_args()
     wanted = set(arguments.only.split(",")) if arguments.only else None

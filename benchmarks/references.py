@@ -202,6 +202,92 @@ def _flashinfer_add_rmsnorm(p: Problem) -> Made:
     return lambda: flashinfer.fused_add_rmsnorm(x, residual, weight, eps), None
 
 
+def _rmsnorm(p: Problem) -> Made:
+    import torch
+
+    x, weight, eps = p.tensors["x"], p.tensors["weight"], p.scalars["eps"]
+    return lambda: torch.nn.functional.rms_norm(x, weight.shape, weight, eps), lambda y: {"y": y}
+
+
+def _addmm(p: Problem) -> Made:
+    import torch
+
+    a, b, bias = (p.tensors[name] for name in ("a", "b", "bias"))
+    return lambda: torch.addmm(bias, a, b), lambda y: {"y": y}
+
+
+def _bmm(p: Problem) -> Made:
+    import torch
+
+    a, b = p.tensors["a"], p.tensors["b"]
+    return lambda: torch.bmm(a, b), lambda y: {"y": y}
+
+
+def _fla_kda(p: Problem) -> Made:
+    import torch
+    from fla.ops.kda import chunk_kda
+
+    t, d = p.tensors, p.dims
+
+    def call() -> Any:
+        with torch.no_grad():
+            return chunk_kda(
+                t["q"], t["k"], t["v"], g=t["gates"], beta=t["beta"], scale=d["dim"] ** -0.5,
+                initial_state=t["initial_state"], output_final_state=True,
+            )  # fmt: skip
+
+    return call, lambda found: {"o": found[0], "final_state": found[1]}
+
+
+def _flashinfer_gqa(p: Problem) -> Made:
+    import flashinfer
+    import torch
+
+    d = p.dims
+    q, k, v = (p.tensors[name].flatten(0, 1) for name in ("q", "k", "v"))
+    offsets = torch.arange(d["batch"] + 1, dtype=torch.int32, device=q.device) * d["tokens"]
+    workspace = torch.empty(256 << 20, dtype=torch.uint8, device=q.device)
+    wrapper = flashinfer.BatchPrefillWithRaggedKVCacheWrapper(workspace, "NHD", backend="fa3")
+    wrapper.plan(offsets, offsets, d["heads"], d["kv_heads"], d["dim"], causal=True, q_data_type=q.dtype)
+    return lambda: wrapper.run(q, k, v), lambda o: {"o": o.view(p.tensors["q"].shape)}
+
+
+def _sdpa_gqa(backend: str) -> Callable[[Problem], Made]:
+    def make(p: Problem) -> Made:
+        from torch.nn.attention import SDPBackend, sdpa_kernel
+        from torch.nn.functional import scaled_dot_product_attention
+
+        q, k, v = (p.tensors[name].transpose(1, 2) for name in ("q", "k", "v"))
+
+        def call() -> Any:
+            with sdpa_kernel(getattr(SDPBackend, backend)):
+                return scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True)
+
+        return call, lambda o: {"o": o.transpose(1, 2)}
+
+    return make
+
+
+def _flashinfer_top_p(p: Problem) -> Made:
+    import flashinfer
+
+    probabilities, top_p = p.tensors["probabilities"], p.scalars["top_p"]
+    return lambda: flashinfer.sampling.top_p_renorm_probs(probabilities, top_p), lambda y: {"y": y}
+
+
+def _torch_top_p(p: Problem) -> Made:
+    import torch
+
+    probabilities, top_p = p.tensors["probabilities"], p.scalars["top_p"]
+
+    def call() -> Any:
+        falling, order = torch.sort(probabilities, -1, descending=True)
+        kept = falling * (torch.cumsum(falling, -1) - falling < top_p)
+        return torch.zeros_like(kept).scatter_(-1, order, kept / kept.sum(-1, keepdim=True))
+
+    return call, lambda y: {"y": y}
+
+
 def _softmax(p: Problem) -> Made:
     import torch
 
@@ -246,6 +332,20 @@ REFERENCES: dict[str, tuple[Reference, ...]] = {
         Reference("torch.compile", _add_rmsnorm(True)),
         Reference("torch eager", _add_rmsnorm(False)),
     ),
+    "kda": (Reference("FLA chunk_kda", _fla_kda),),
+    "gqa": (
+        Reference("FlashInfer fa3", _flashinfer_gqa),
+        Reference("SDPA cuDNN", _sdpa_gqa("CUDNN_ATTENTION")),
+        Reference("SDPA flash", _sdpa_gqa("FLASH_ATTENTION")),
+    ),
+    "top_p": (
+        Reference("FlashInfer top_p_renorm_probs", _flashinfer_top_p),
+        Reference("torch sort, cumsum", _torch_top_p),
+    ),
+    "sparse_attention": (),
     "softmax": (Reference("torch.softmax", _softmax),),
     "layernorm": (Reference("torch layer_norm", _layernorm),),
+    "rmsnorm": (Reference("torch rms_norm", _rmsnorm),),
+    "addmm": (Reference("torch.addmm (cuBLAS)", _addmm),),
+    "bmm": (Reference("torch.bmm (cuBLAS)", _bmm),),
 }

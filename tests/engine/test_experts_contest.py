@@ -30,6 +30,11 @@ def importable(monkeypatch: pytest.MonkeyPatch) -> None:
         ("add_rmsnorm", "torch eager"),
         ("softmax", "torch.softmax"),
         ("layernorm", "torch layer_norm"),
+        ("rmsnorm", "torch rms_norm"),
+        ("addmm", "torch.addmm (cuBLAS)"),
+        ("bmm", "torch.bmm (cuBLAS)"),
+        ("gqa", "SDPA flash"),
+        ("top_p", "torch sort, cumsum"),
     ],
 )
 def test_a_reference_computes_the_workload(workload: str, name: str) -> None:
@@ -57,7 +62,8 @@ def test_every_expert_for_a_gpu_has_its_references_and_settings() -> None:
     gpu = {
         p.parents[1].name for p in (*EXPERTS.glob("*/triton/kernel.py"), *EXPERTS.glob("*/cuda/kernel.cu"))
     }
-    assert gpu <= set(REFERENCES)
+    targets = {p.parents[1].name for p in EXPERTS.glob("*/triton/reference.py")}
+    assert gpu | targets <= set(REFERENCES)
     assert {p.parents[1].name for p in EXPERTS.glob("*/triton/kernel.py")} <= set(tune.TABLE)
 
 
