@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 
 from klineage.errors import KlineageError
 from klineage.executor import Executor, fresh_workers
-from klineage.gate import POLICY, GateRequest, Report, gate
+from klineage.gate import POLICY, GateRequest, Report, Verdict, gate
 from klineage.kernel import Kernel
 from klineage.lineage import KeptEdit, Step
 from klineage.walk import fidelity, putting_back
@@ -57,6 +57,7 @@ class Deriving:
     ask:   who is asked for edits that no rule makes; None asks nobody, and uses what is kept.
     only:  a person's choice of proposer, in place of the order of all.
     renew: forget what was found out before.
+    confirmed: hashes of kernels that have passed here in fresh workers, with new seeds.
     """
 
     walk: Walk
@@ -67,6 +68,7 @@ class Deriving:
     on_event: OnProposerEvent | None = None
     cancel: threading.Event | None = None
     renew: bool = False
+    confirmed: set[str] = field(default_factory=set)
     _stack: ExitStack = field(default_factory=ExitStack)
     _fresh: Executor | None = None
 
@@ -112,6 +114,21 @@ class Deriving:
             executor=self._fresh_workers() if fresh else None,
         )
         self.check_cancelled()
+        return report
+
+    def transition(self, kernel: Kernel, before: Kernel, what: str) -> Report:
+        """Gate a state against the simpler one, and profile it. Found out now, in fresh workers, it confirms the kernel."""
+        self.say(what)
+        ran: list[str] = []
+        report = gate(
+            GateRequest(kernel, self.walk.workload, self.platform, baseline=before),
+            lambda event: ran.append(event.stage) if event.state == "running" else None,
+            self.cancel,
+            executor=self._fresh_workers(),
+        )
+        self.check_cancelled()
+        if ran and report.verdict is Verdict.PASS:
+            self.confirmed.add(kernel.hash)
         return report
 
     def _fresh_workers(self) -> Executor:

@@ -41,6 +41,7 @@ class Gating(Protocol):
     walk: Walk
     platform: str
     renew: bool
+    confirmed: set[str]
 
     def gated(
         self,
@@ -102,6 +103,8 @@ def _features_lost(walk: Walk, derived: Kernel, after: Kernel) -> str:
 
 def _confirmed(gating: Gating, step: Step, derived: Kernel) -> Outcome:
     """The same bytes need no trial: only a worker that has run nothing yet, and new seeds."""
+    if derived.hash in gating.confirmed:
+        return Outcome(True, "the same bytes, confirmed in a fresh worker", confirmed=True)
     report = gating.gated(derived, None, f"the derived {step.action} in a fresh worker", fresh=True)
     if report.verdict is not Verdict.PASS:
         lasting = report.verdict is Verdict.FAIL

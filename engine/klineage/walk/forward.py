@@ -86,7 +86,7 @@ def _transition(shared: Deriving, number: int, simpler: Step, richer: Step) -> F
     walk = shared.walk
     before, after = walk.kernel_at(simpler.commit), walk.kernel_at(richer.commit)
     what = f"K{number} adds {simpler.action}"
-    report = shared.gated(after, before, what)
+    report = shared.transition(after, before, what)
     if report.verdict is not Verdict.PASS:
         raise KlineageError(f"cannot seal {walk.id}: {what} does not pass the gate: {report.why}")
     found = deriving.derive(shared, number, simpler, richer)
