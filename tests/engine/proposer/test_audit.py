@@ -11,8 +11,11 @@ import pytest
 from klineage.errors import KlineageError
 from klineage.kernel import Feature, Kernel
 from klineage.ledger import Ledger, Limit, OverBudget
+from klineage.proposer.answer import Unusable
 from klineage.proposer.features import Finding, State, audit
 from klineage.proposer.features.opinions import Citation, Opinion, checked
+from klineage.proposer.model.audit import read_opinions
+from klineage.proposer.question import Outcome
 from klineage.proposer.registry import Context, auditor_named
 from klineage.proposer.settings import Settings
 
@@ -104,19 +107,17 @@ def test_a_model_answers_the_questions_and_is_paid_once(messages: MessagesServer
 
 
 @pytest.mark.parametrize(
-    ("reply", "said"),
+    ("text", "stop", "said"),
     [
-        (Reply("it is fused"), "not valid JSON"),
-        (Reply({"answers": [{"mechanism": "fusion"}]}), "has not the form"),
-        (Reply({"answers": []}, stop_reason="max_tokens"), "ends with max_tokens"),
+        ("it is fused", "end_turn", "not valid JSON"),
+        ('{"answers": [{"mechanism": "fusion"}]}', "end_turn", "has not the form"),
+        ("[]", "end_turn", "has not the form"),
+        ('{"answers": []}', "max_tokens", "ends with max_tokens"),
     ],
 )
-def test_an_answer_of_no_use_is_one_sentence(
-    messages: MessagesServer, tmp_path: Path, reply: Reply, said: str
-) -> None:
-    messages.say(reply)
-    with pytest.raises(KlineageError, match=said):
-        asked(tmp_path)
+def test_an_answer_of_no_use_is_one_sentence(text: str, stop: str, said: str) -> None:
+    with pytest.raises(Unusable, match=said):
+        list(read_opinions(KERNEL, unknown(), Outcome("answered", text, stop), "model:x"))
 
 
 def test_no_call_is_made_over_the_limit(messages: MessagesServer, tmp_path: Path) -> None:
