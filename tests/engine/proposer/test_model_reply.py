@@ -150,6 +150,13 @@ def test_lines_that_stay_keep_their_bytes(seed: int) -> None:
     assert rest.splitlines() == b"".join(lines[:cut] + lines[cut + 1 :]).splitlines()
 
 
+@pytest.mark.timeout(60)
+def test_a_model_that_repeats_itself_holds_nobody_up() -> None:
+    old = b"}\r\n\r\n" * 100 + b"a\r\n" * 100
+    new = with_old_bytes(old, "\n}\na\n" * 20_000)
+    assert new == b"\r\n}\r\na\r\n" * 20_000
+
+
 def test_crlf_kernels_get_crlf_lines(task: Callable[..., Task], good: dict[str, Any]) -> None:
     kernel = replace(KERNEL, source=SOURCE.replace(b"\n", b"\r\n"))
     candidate = read(task(kernel=kernel), good)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -10,7 +9,7 @@ from itertools import pairwise
 from typing import Any
 
 from klineage.kernel import Kernel
-from klineage.proposer.answer import Unusable, answer_from, candidate_of
+from klineage.proposer.answer import LARGEST, Unusable, answer_from, candidate_of
 from klineage.proposer.base import Task
 from klineage.proposer.candidate import Candidate
 from klineage.proposer.model.prompt import SCHEMA
@@ -101,7 +100,10 @@ def _source(kernel: Kernel, record: Mapping[str, Any]) -> bytes:
         raise Unusable("its answer has no code")
     if whole.lstrip().startswith("```"):
         raise Unusable("its code is wrapped in a Markdown fence")
-    return with_old_bytes(kernel.source, edited(text_of(kernel), edits) if edits else whole)
+    text = edited(text_of(kernel), edits) if edits else whole
+    if len(text) > LARGEST:
+        raise Unusable(f"its kernel has {len(text):,} characters, more than any kernel")
+    return with_old_bytes(kernel.source, text)
 
 
 def edited(text: str, edits: list[Mapping[str, str]]) -> str:
@@ -132,21 +134,36 @@ def with_old_bytes(old: bytes, text: str) -> bytes:
 
     A model sees text with line feeds only, and U+FFFD for what is no UTF-8; what it leaves alone must not change.
     """
+    from klineage.lineage import line_ops
+
+    plain = text.replace("\r\n", "\n").replace("\r", "\n").encode("utf-8", "surrogatepass")
+    lines = plain.split(b"\n")
+    ends_open = lines[-1] != b""
+    if _is_plain(old):
+        return plain + b"\n" if ends_open else plain
     before = old.splitlines(keepends=True)
-    shown = [line.rstrip(b"\r\n").decode("utf-8", "replace") for line in before]
-    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
-    ends_open = lines[-1] != ""
+    shown = [line.rstrip(b"\r\n").decode("utf-8", "replace").encode() + b"\n" for line in before]
     lines = lines if ends_open else lines[:-1]
     ending = b"\r\n" if sum(line.endswith(b"\r\n") for line in before) * 2 > len(before) else b"\n"
-    new = [line.encode("utf-8", "surrogatepass") + ending for line in lines]
-    for a, b, size in difflib.SequenceMatcher(None, shown, lines, autojunk=False).get_matching_blocks():
-        new[b : b + size] = before[a : a + size]
+    new = [line + ending for line in lines]
+    for op in line_ops(b"".join(shown), b"".join(line + b"\n" for line in lines)):
+        if op.tag == "equal":
+            new[op.b0 : op.b1] = before[op.a0 : op.a1]
     for number, line in enumerate(new[:-1]):
         if not line.endswith((b"\n", b"\r")):
             new[number] = line + ending  # it was the last line, and is not any more
     if new and old[-1:] not in (b"\n", b"\r") and ends_open:
         new[-1] = new[-1].rstrip(b"\r\n")
     return b"".join(new)
+
+
+def _is_plain(source: bytes) -> bool:
+    """Whether a model sees every byte as it is, so that every line of its answer has its bytes already."""
+    return (
+        source.endswith(b"\n")
+        and b"\r" not in source
+        and source.decode("utf-8", "replace").encode() == source
+    )
 
 
 def _refuse_two_kernels(kernel: Kernel, source: bytes) -> None:
