@@ -163,7 +163,13 @@ class Workspace(Reader):
                 batch.report(tip, *self.reports(naive.commit))
                 for number, item in enumerate(forward, 1):
                     stamp = Stamp(
-                        lineage_id, number, "forward", "sealed", item.forward, item.reverses, naive.commit,
+                        lineage_id,
+                        number,
+                        "forward",
+                        "sealed",
+                        item.forward,
+                        item.reverses,
+                        naive.commit,
                         item.found,
                     )
                     said = replace(item.record, who=item.record.who or who)
