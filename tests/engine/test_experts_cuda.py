@@ -1,0 +1,158 @@
+"""The CUDA experts on a CPU: every thread is run, one after the other, and what Hopper alone has is written out here.
+
+That is no proof that a GPU agrees; it is one that the arithmetic of threads, places and swizzles is right.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import re
+import runpy
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from klineage.kernel import Kernel
+from klineage.surface.cuda_launch import launch_job
+from klineage.worker import buffers
+from klineage.worker.cuda_plan import evaluate
+from klineage.worker.examine import Case, values_of
+from klineage.worker.problem import load
+
+EXPERTS = Path(__file__).parents[2] / "experts"
+FIBERS = Path(__file__).with_name("rules") / "cuda_on_cpu.h"
+KERNELS = {
+    "topk": "topk_kernel",
+    "gdn_cumsum": "gdn_cumsum_vector_kernel+gdn_cumsum_kernel",
+    "gemm": "gemm_kernel+gemm_unaligned_kernel",
+}
+
+# Beyond what the fibers have. Shared memory of a launch is one array; an address in it is its offset there.
+# A descriptor of the matrix unit is read as PTX defines it: lines of 128 bytes, whose pieces are permuted by address.
+EXTRAS = """
+alignas(1024) static unsigned char room_of_a_launch[262144];
+struct alignas(16) uint4 { unsigned x, y, z, w; };
+static inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) { return {x, y, z, w}; }
+static inline unsigned __float_as_uint(float f) { unsigned u; memcpy(&u, &f, 4); return u; }
+static inline float __uint_as_float(unsigned u) { float f; memcpy(&f, &u, 4); return f; }
+static inline int __popc(unsigned x) { return __builtin_popcount(x); }
+template <typename T> static T __shfl_up_sync(unsigned, T value, int by) {
+  return exchanged(value, current % 32 >= (unsigned)by ? current % 32 - by : current % 32);
+}
+static inline unsigned __ballot_sync(unsigned mask, bool vote) {
+  unsigned votes = (unsigned)vote << current % 32;
+  for (int lanes = 16; lanes > 0; lanes /= 2) votes |= __shfl_xor_sync(mask, votes, lanes);
+  return votes;
+}
+struct __nv_bfloat162 { __nv_bfloat16 x, y; };
+static inline __nv_bfloat162 __floats2bfloat162_rn(float x, float y) { return {__float2bfloat16(x), __float2bfloat16(y)}; }
+static float entry(uint64_t descriptor, int line, int column) {
+  if (descriptor >> 16 != 0x400000400001) abort();
+  uint32_t address = (uint32_t)(descriptor & 0x3fff) * 16 + line * 128 + column * 2;
+  address ^= (address >> 7 & 7) << 4;
+  __nv_bfloat16 found;
+  memcpy(&found, room_of_a_launch + address, 2);
+  return __bfloat162float(found);
+}
+static void wgmma(float (&d)[128], uint64_t x, uint64_t weight) {
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32 % 4;
+  for (int i = 0; i < 128; i++) {
+    const int row = warp * 16 + lane / 4 + i % 4 / 2 * 8, column = i / 4 * 8 + lane % 4 * 2 + i % 2;
+    for (int k = 0; k < 16; k++) d[i] += entry(x, row, k) * entry(weight, column, k);
+  }
+}
+static void cp_async(uint32_t to, const void *from, bool real) {
+  if (real) memcpy(room_of_a_launch + to, from, 16);
+  else memset(room_of_a_launch + to, 0, 16);
+}
+"""
+
+
+def kernel_of(name: str) -> Kernel:
+    return Kernel("cuda", "kernel.cu", KERNELS[name], (EXPERTS / name / "cuda" / "kernel.cu").read_bytes())
+
+
+def on_a_cpu(source: str) -> str:
+    """The kernel's text with the instructions of a GPU replaced; shared memory begins off the swizzle's boundary."""
+    source = re.sub(r"#include <.*>", "", source)
+    source = re.sub(r"extern __shared__ uint4 room\[\];", "uint4 *room = (uint4 *)room_of_a_launch;", source)
+    source = re.sub(
+        r"extern __shared__ unsigned char room\[\];", "unsigned char *room = room_of_a_launch + 512;", source
+    )
+    source = source.replace("__cvta_generic_to_shared(room)", "512")
+    source = re.sub(r'asm volatile\("cp\.async\.cg[^;]*;[^;]*;', "cp_async(to, from, real);", source)
+    source = re.sub(
+        r'asm volatile\(\s*"wgmma\.mma.*?\(weight\)\);', "wgmma(d, x, weight);", source, flags=re.DOTALL
+    )
+    source = re.sub(r'asm volatile\("[^"]*"[^;]*;', ";", source)
+    assert "asm" not in source
+    return source
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
+    compiler = shutil.which("g++")
+    if compiler is None:
+        pytest.skip("g++ is not installed")
+    folder = tmp_path_factory.mktemp("cuda")
+    text = [f'#include "{FIBERS}"', EXTRAS]
+    for name in KERNELS:
+        kernel = kernel_of(name)
+        text.append(f"namespace of_{name} {{\n{on_a_cpu(kernel.source.decode())}\n}}")
+        for launch in launch_job(kernel)["launches"]:
+            signature = re.search(rf"\b{launch['kernel']}\((.*?)\)\s*{{", kernel.source.decode(), re.DOTALL)
+            assert signature is not None
+            listed = re.sub(r"\bbf16\b", "__nv_bfloat16", signature.group(1).replace("__restrict__", ""))
+            given = ", ".join(re.split(r"[\s*]+", p)[-1] for p in listed.split(","))
+            text.append(
+                f'extern "C" void run_{launch["kernel"]}(const unsigned *grid, const unsigned *block, {listed}) '
+                f"{{ launch(grid, block, [=] {{ of_{name}::{launch['kernel']}({given}); }}); }}"
+            )
+    (folder / "all.cpp").write_text("\n".join(text))
+    command = [compiler, "-std=c++17", "-O1", "-w", "-fPIC", "-shared", "all.cpp", "-o", "all.so"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0, done.stderr
+    return ctypes.CDLL(str(folder / "all.so"))
+
+
+@pytest.mark.parametrize("size", ["small", "ragged", "hidden"])
+@pytest.mark.parametrize("recipe", ["normal", "ties"])
+@pytest.mark.parametrize("name", sorted(KERNELS))
+def test_a_cuda_expert_computes_its_workload(library: ctypes.CDLL, name: str, recipe: str, size: str) -> None:
+    path = EXPERTS / name / "workload.py"
+    space = runpy.run_path(str(path))
+    problem = load(path.read_bytes(), str(path), space["ELEMENT"]["cuda"])
+    dims = space["HIDDEN"] if size == "hidden" else space["SIZES"][size]
+    inputs = problem.inputs(5, dims, recipe)
+    slots, total = buffers.layout(problem.tensors(dims))
+    region = np.empty(total, np.uint8)
+    buffers.fill(region, slots, inputs)
+    arrays = {slot.name: buffers.stored(region, slot) for slot in slots}
+    _launched(library, kernel_of(name), arrays, dims)
+    told = {"size": size, "dims": dims, "seed": 5, "recipe": recipe, "variant": ""}
+    case = Case(problem, told, inputs, problem.reference(inputs, dims), slots)
+    assert buffers.broken_guard(region, slots, False) is None
+    found = values_of(case, {n: arrays[n] for n in problem.outputs})
+    assert "failure" not in found, found["failure"]["summary"]
+
+
+def _launched(library: ctypes.CDLL, kernel: Kernel, arrays: dict[str, Any], dims: dict[str, int]) -> None:
+    """Every launch whose condition holds, with arguments found by name."""
+    job = launch_job(kernel)
+    known = {n: v for n, v in job["constants"].items() if isinstance(v, int)} | dims
+    ran = 0
+    for launch in job["launches"]:
+        if launch["when"] is not None and not evaluate(launch["when"], known):
+            continue
+        extents = [[evaluate(tree, known) for tree in launch[key]] for key in ("grid", "block")]
+        given = [
+            arrays[name].ctypes.data_as(ctypes.c_void_p) if name in arrays else ctypes.c_int(dims[name])
+            for name in (parameter[0] for parameter in launch["parameters"])
+        ]
+        three = [(ctypes.c_uint * 3)(*found, *[1] * (3 - len(found))) for found in extents]
+        getattr(library, f"run_{launch['kernel']}")(*three, *given)
+        ran += 1
+    assert ran == 1
