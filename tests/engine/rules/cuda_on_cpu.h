@@ -89,6 +89,7 @@ template <typename T> static T exchanged(T value, unsigned lane)
     return result;
 }
 template <typename T> static T __shfl_xor_sync(unsigned, T value, int lanes) { return exchanged(value, current % 32 ^ lanes); }
+template <typename T> static T __shfl_up_sync(unsigned, T value, int by) { return exchanged(value, current % 32 - by); }
 template <typename T> static T __shfl_down_sync(unsigned, T value, int by) { return exchanged(value, current % 32 + by); }
 
 // A copy happens as late as it may: at the wait.

@@ -134,6 +134,7 @@ def results_of_forms(given: Kernel, x: np.ndarray, folder: Path) -> dict[str, np
     outputs = {name: np.full((40, 128), np.nan, np.float32) for name in wide}
     outputs |= {"multiplied": np.full((40, 40), np.nan, np.float32)}
     outputs |= {"summed": np.full(40, np.nan, np.float32), "tiled": np.full(5000, np.nan, np.float32)}
+    outputs |= {"running": np.full(4992, np.nan, np.float32)}
     dims = {"quads": 1280, "rows": 40, "columns": 128, "n": 5000}
     numbers = {
         "scaled": (1280, 0.5),
@@ -143,9 +144,10 @@ def results_of_forms(given: Kernel, x: np.ndarray, folder: Path) -> dict[str, np
         "permuted": (40, 128),
         "tiled": (5000,),
         "multiplied": (40, 40, 128),
+        "running": (4992,),
     }
     for name, output in outputs.items():
-        sizes = dims | {"columns": 40} if name == "multiplied" else dims
+        sizes = dims | {"multiplied": {"columns": 40}, "running": {"n": 4992}}.get(name, {})
         cuda_on_cpu.run(library, given, name, sizes, x, output, *numbers.get(name, ()))
     return outputs
 
@@ -167,6 +169,8 @@ def test_every_form_computes_the_same_when_it_is_simplified(forms, tmp_path) -> 
     np.testing.assert_allclose(
         before["multiplied"], x.astype(float) @ x.T.astype(float), rtol=1e-4, atol=1e-4
     )
+    groups = x.ravel()[:4992].reshape(-1, 32)
+    np.testing.assert_allclose(before["running"].reshape(-1, 32), groups.cumsum(axis=1), rtol=1e-4, atol=1e-5)
     flat = x.ravel()[:5000]
     np.testing.assert_allclose(before["tiled"], flat / np.sqrt(1 + flat * flat), rtol=1e-5)
 
@@ -300,6 +304,13 @@ SWIZZLED = "  __shared__ float t[8][EXTENT];\n  t[threadIdx.y][threadIdx.x ^ thr
             "known type",
         ),
         ("warp-shuffles", launched("  y[0] = __shfl_sync(~0u, x[0], 0);"), "form that is not known"),
+        ("warp-shuffles", launched("  const half v = __shfl_sync(~0u, x[0], n);"), "known type"),
+        ("warp-shuffles", launched("  const float v = __shfl_sync(n, x[0], n);"), "does not name every lane"),
+        (
+            "warp-shuffles",
+            launched("  float self = 0, v = x[0];\n  float w = __shfl_up_sync(~0u, v, n);"),
+            "'self' is taken",
+        ),
         (
             "grid-stride",
             launched(STRIDE.replace("BODY", "y[i] = x[i]; __syncthreads();")),

@@ -5,6 +5,7 @@
 // klineage: launch transposed grid=(cdiv(columns, TILE), cdiv(rows, TILE)) block=(TILE, TILE)
 // klineage: launch permuted grid=(cdiv(columns, 32), cdiv(rows, 32)) block=(32, 32)
 // klineage: launch staged grid=(rows) block=(32)
+// klineage: launch running grid=(cdiv(n, 64)) block=(16, 4)
 // klineage: launch multiplied grid=(cdiv(columns, TILE), cdiv(rows, TILE)) block=(TILE, TILE)
 // klineage: launch tiled grid=(cdiv(n, 32)) block=(32)
 
@@ -90,6 +91,17 @@ __global__ void tiled(const float *x, float *y, int n) {
       if (base + i * step < n) y[base + i * step] = kept[i] * rsqrtf(1.0f + kept[i] * kept[i]);
   }
 }
+// y = running sums of x inside groups of 32.
+__global__ void running(const float *x, float *y, int n) {
+  const int thread = threadIdx.y * 16 + threadIdx.x, at = blockIdx.x * 64 + thread;
+  float sum = at < n ? x[at] : 0.0f;
+  for (int apart = 1; apart < 32; apart *= 2) {
+    const float before = __shfl_up_sync(0xffffffffu, sum, apart);
+    if (thread % 32 >= apart) sum += before;
+  }
+  if (at < n) y[at] = sum;
+}
+
 // y[rows][columns] = x[rows][depth] @ x[columns][depth].T, whose depth is a multiple of TILE.
 __global__ void multiplied(const float *x, float *y, int rows, int columns, int depth) {
   __shared__ float left[2][TILE][TILE], right[2][TILE][TILE];

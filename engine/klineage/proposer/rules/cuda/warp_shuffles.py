@@ -11,9 +11,17 @@ from tree_sitter import Node
 from klineage.kernel import Feature, Kernel
 from klineage.proposer.rules.c.code import arguments, body_start, calls, home, node_at, place_of
 from klineage.proposer.rules.cuda.code import LARGEST_BLOCK, declared_type, flat_blocks, has_kernel
+from klineage.proposer.rules.cuda.warp_scans import (
+    SELF,
+    Scan,
+    in_registers,
+    scan_of,
+    thread_number,
+    through_memory,
+)
 from klineage.proposer.rules.rewritten import function_of
 from klineage.proposer.rules.rule import NotApplicable, Rewrite, Rule, Site
-from klineage.surface.tree import Edit, Function, Unit, parse_kernel
+from klineage.surface.tree import Edit, Function, Unit, merge_edits, parse_kernel
 
 _SHUFFLES = ("__shfl_xor_sync", "__shfl_down_sync")
 _ALL = ("__shfl_sync", "__shfl_up_sync", *_SHUFFLES)
@@ -47,20 +55,40 @@ def detect(kernel: Kernel) -> tuple[Site, ...]:
         return ()
     locus = home(unit)
     try:
-        settings = {r.place: _spelled(unit, r) for r in _reductions(unit)}
+        settings = {_key(unit, found): _spelled(unit, found) for found in _exchanges(unit)}
     except NotApplicable:
         settings = {}  # removing says why
     return (Site(locus, (Feature(locus, "warp_exchange"),), settings),)
 
 
-def _spelled(unit: Unit, found: _Reduction) -> str:
+def _key(unit: Unit, found: _Reduction | Scan) -> str:
+    return found.key(unit) if isinstance(found, Scan) else found.place
+
+
+def _spelled(unit: Unit, found: _Reduction | Scan) -> str:
+    if isinstance(found, Scan):
+        return f"{found.shuffle}({found.mask}, _, _)"
     own_line = unit.line(found.statement.start_byte) != unit.line(found.loop.start_byte)
     return f"{found.name}({found.mask}, _, _)" + (_OWN_LINE if own_line else "")
 
 
-def _reductions(unit: Unit) -> list[_Reduction]:
-    """Every shuffle as a reduction loop. Raises NotApplicable when one stands in another form."""
-    return [_reduction(unit, call) for call in calls(unit, unit.root, *_ALL)]
+def _exchanges(unit: Unit) -> list[_Reduction | Scan]:
+    """Every shuffle, as a reduction loop or as a value with a name. Raises NotApplicable for another form."""
+    found: list[_Reduction | Scan] = []
+    for call in calls(unit, unit.root, *_ALL):
+        scan = scan_of(unit, call)
+        if scan is None:
+            found.append(_reduction(unit, call))
+            continue
+        line = f"line {unit.line(call.start_byte)}"
+        if scan.type not in _TYPES:
+            raise NotApplicable(f"{line}: what is exchanged is no plain variable of a known type")
+        if not _every_lane(unit, scan.mask):
+            raise NotApplicable(
+                f"{line}: the mask {scan.mask} does not name every lane, so lanes may be elsewhere"
+            )
+        found.append(scan)
+    return found
 
 
 def _reduction(unit: Unit, call: Node) -> _Reduction:
@@ -102,30 +130,37 @@ def _every_lane(unit: Unit, mask: str) -> bool:
 
 def remove(kernel: Kernel, site: Site) -> Rewrite:
     unit = parse_kernel(kernel)
-    found = _reductions(unit)
     edits: list[Edit] = []
-    arrays: dict[str, _Reduction] = {}
-    for reduction in found:
-        flat_blocks(kernel, reduction.function)
-        _refuse_taken(unit, reduction.function)
-        if arrays.setdefault(reduction.function.locus, reduction).type != reduction.type:
+    arrays: dict[str, _Reduction | Scan] = {}
+    for found in _exchanges(unit):
+        _refuse_taken(unit, found.function)
+        if arrays.setdefault(found.function.locus, found).type != found.type:
             raise NotApplicable("one function exchanges values of two types")
-        edits.append(_through_memory(unit, reduction))
-    edits += [_array(unit, reduction) for reduction in arrays.values()]
+        if isinstance(found, Scan):
+            edits.append(through_memory(unit, found))
+        else:
+            flat_blocks(kernel, found.function)
+            edits.append(_through_memory(unit, found))
+    numbered = {s.function.locus for s in _exchanges(unit) if isinstance(s, Scan)}
+    edits += [_array(kernel, found, numbered=place in numbered) for place, found in arrays.items()]
     return Rewrite(tuple(sorted(edits)))
 
 
 def _refuse_taken(unit: Unit, function: Function) -> None:
     text = _COMMENT.sub(b"", unit.source[function.node.start_byte : function.node.end_byte])
-    for name in (_ARRAY, _OTHER):
+    for name in (_ARRAY, _OTHER, SELF):
         if re.search(rf"\b{name}\b".encode(), text):
             raise NotApplicable(f"the name {name!r} is taken in {function.name}")
 
 
-def _array(unit: Unit, found: _Reduction) -> Edit:
+def _array(kernel: Kernel, found: _Reduction | Scan, *, numbered: bool) -> Edit:
+    """What the exchange needs at the top of its function: the array, and the thread's number in its block."""
+    unit = parse_kernel(kernel)
     at = body_start(unit, found.function.definition)
-    text = f"__shared__ {found.type} {_ARRAY}[{LARGEST_BLOCK}];".encode()
-    return Edit(at, at, _indent(unit, found.function) + text + unit.newline(at))
+    lines = [f"__shared__ {found.type} {_ARRAY}[{LARGEST_BLOCK}];"]
+    lines += [f"const unsigned {SELF} = {thread_number(kernel, found.function)};"] if numbered else []
+    indent, newline = _indent(unit, found.function), unit.newline(at)
+    return Edit(at, at, b"".join(indent + line.encode() + newline for line in lines))
 
 
 def _indent(unit: Unit, function: Function) -> bytes:
@@ -175,15 +210,23 @@ def apply(kernel: Kernel, locus: str, settings: Mapping[str, str]) -> tuple[Edit
     unit = parse_kernel(kernel)
     edits: set[Edit] = set()
     for place, spelling in settings.items():
-        loop = node_at(unit, place)
-        edits.add(_in_registers(unit, loop, spelling))
-        function = function_of(unit, loop)
-        for node in function.body.named_children if function is not None else ():
-            if re.fullmatch(rf"__shared__ [\w ]+ {_ARRAY}\[\d+\];", unit.text(node)):
+        if "." in place:
+            edit, function = in_registers(unit, place, spelling)
+        else:
+            loop = node_at(unit, place)
+            edit, holder = _in_registers(unit, loop, spelling), function_of(unit, loop)
+            if holder is None:
+                raise NotApplicable(f"{place} is in no function")
+            function = holder
+        edits.add(edit)
+        for node in function.body.named_children:
+            if re.fullmatch(
+                rf"__shared__ [\w ]+ {_ARRAY}\[\d+\];|const unsigned {SELF} = .*threadIdx.*;", unit.text(node)
+            ):
                 edits.add(Edit(*unit.lines_of(node)))
     if not edits:
         raise NotApplicable("the step records no loop")
-    return tuple(sorted(edits))
+    return merge_edits(edits)
 
 
 def _in_registers(unit: Unit, loop: Node, spelling: str) -> Edit:
