@@ -21,6 +21,8 @@ from benchmarks import references
 Call = Callable[[], Any]
 Tensors = dict[str, Any]
 ROUNDS = 30
+_BATCH = 5  # rounds under one profiler, which takes a while to start
+_OPTIONS = ("num_warps", "num_stages", "maxnreg")  # of every launch, whether an autotuner names them or not
 
 
 @dataclass(frozen=True)
@@ -182,7 +184,8 @@ def configured(source: str, settings: dict[str, int]) -> str:
     """
     for key, value in settings.items():
         kernel, _, name = key.rpartition(".")
-        if re.search(rf"triton\.Config\(.*\b{name}\b", source) and not kernel:
+        named = re.search(rf"triton\.Config\(.*\b{name}\b", source) is not None
+        if not kernel and (named or (name in _OPTIONS and "triton.Config(" in source)):
             continue
         begin = source.find(f"{kernel}[") if kernel else 0
         head, rest = source[: max(begin, 0)], source[max(begin, 0) :]
@@ -212,14 +215,22 @@ def timed(contenders: list[Contender], rounds: int = ROUNDS) -> tuple[dict[str, 
         host = max(host, _host_seconds(call, torch))
     sampler, timer = Sampler(host), "cupti"
     taken: dict[str, list[float]] = {name: [] for name in names}
-    for _ in range(rounds):
-        times, note = by_cupti(sampler, order) if timer == "cupti" else ([], "")
-        if note:
+    while len(taken[names[0]]) < rounds:
+        batch = min(_BATCH, rounds - len(taken[names[0]]))
+        times, note = by_cupti(sampler, order * batch) if timer == "cupti" else ([], "")
+        if note:  # all rounds by one timer
             timer, taken = f"events ({note})", {name: [] for name in names}
-        times = times or sampler.run(order)
-        for index, name in enumerate(names):
-            taken[name].append(min(times[index], times[-1 - index]))
+            continue
+        times = times or sampler.run(order * batch)
+        for name, found in zip(names, rounds_of(times, len(names)), strict=True):
+            taken[name] += found
     return taken, timer
+
+
+def rounds_of(times: list[float], contenders: int) -> list[list[float]]:
+    """The times of runs in order, there and back in every round, to the faster of two for each contender and round."""
+    begins = range(0, len(times), 2 * contenders)
+    return [[min(times[b + c], times[b + 2 * contenders - 1 - c]) for b in begins] for c in range(contenders)]
 
 
 def _host_seconds(call: Call, torch: Any) -> float:

@@ -82,7 +82,7 @@ TABLE: dict[str, list[Settings]] = {
         *renamed("gdn_cumsum_kernel", grid(num_warps=(1, 4))),
     ],
     "gdn_cumsum": grid(BLOCK_H=(8, 16), num_warps=(1, 2, 4)),
-    "gdn_kkt": grid(num_warps=(4, 8)),
+    "gdn_kkt": [*grid(num_warps=(4, 8)), *grid(num_warps=(4,), maxnreg=(128, 168))],
     "gdn_forward": grid(num_warps=(4,), num_stages=(2, 3)),
     "add_rmsnorm": grid(num_warps=(8, 16, 32)),
 }

@@ -149,6 +149,13 @@ def test_the_table_names_the_fastest_reference_and_what_did_not_run() -> None:
     assert "geometric mean of 2: 1.000x" in text
 
 
+def test_a_round_is_there_and_back() -> None:
+    from benchmarks.contest import rounds_of
+
+    times = [1.0, 20.0, 10.0, 2.0, 3.0, 4.0, 40.0, 30.0]  # a b b a, twice
+    assert rounds_of(times, 2) == [[1.0, 3.0], [10.0, 4.0]]
+
+
 def test_the_floor_is_the_larger_of_bytes_and_operations() -> None:
     from benchmarks.contest import floor_ms
 
