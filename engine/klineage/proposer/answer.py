@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from tree_sitter import Node
-
 from klineage.errors import KlineageError
 from klineage.kernel import Feature, Kernel
 from klineage.proposer import rules, vocabulary
@@ -17,7 +15,7 @@ from klineage.proposer.base import Task
 from klineage.proposer.candidate import Candidate
 from klineage.proposer.rules.rule import Config
 from klineage.surface.dispatch import autotune_configs
-from klineage.surface.tree import Function, Unit, function_locus, parse_kernel, walk
+from klineage.surface.tree import Unit, function_locus, parse_kernel, walk
 
 LARGEST = 1 << 20  # bytes of a kernel; more is no kernel that a person wrote
 _TITLE = 60
@@ -156,12 +154,13 @@ def _changed_elsewhere(before: Unit, after: Unit, locus: str) -> str:
     Who calls a function may have to change with it, in Triton the host; and what it calls is a part of it, so the
     entry of a C kernel stands for all of it.
     """
-    may = {function_locus(locus)}
-    for follow in (_callers, _called):
-        reached = {function_locus(locus)}
-        while more := {f.locus for unit in (before, after) for f in follow(unit, reached)} - reached:
-            reached |= more
-        may |= reached
+    calls = _calls(before, after)
+    callers: dict[str, set[str]] = {}
+    for caller, called in calls.items():
+        for place in called:
+            callers.setdefault(place, set()).add(caller)
+    start = function_locus(locus)
+    may = _reached(start, calls) | _reached(start, callers)
     now = {function.locus: after.text(function.node) for function in after.functions}
     for function in before.functions:
         text = now.get(function.locus)
@@ -170,18 +169,26 @@ def _changed_elsewhere(before: Unit, after: Unit, locus: str) -> str:
     return ""
 
 
-def _callers(unit: Unit, loci: set[str]) -> list[Function]:
-    names = {f.name for f in unit.functions if f.locus in loci}
-    return [f for f in unit.functions if _mentions(unit, f.node, names)]
+def _calls(*units: Unit) -> dict[str, set[str]]:
+    """The functions that each function mentions, by their places."""
+    places: dict[str, set[str]] = {}
+    for unit in units:
+        for function in unit.functions:
+            places.setdefault(function.name, set()).add(function.locus)
+    calls: dict[str, set[str]] = {}
+    for unit in units:
+        for function in unit.functions:
+            words = {unit.text(node) for node in walk(function.node) if node.type == "identifier"}
+            mentioned = (places[word] for word in words & places.keys())
+            calls.setdefault(function.locus, set()).update(*mentioned)
+    return calls
 
 
-def _called(unit: Unit, loci: set[str]) -> list[Function]:
-    callers = [f for f in unit.functions if f.locus in loci]
-    return [f for f in unit.functions if any(_mentions(unit, caller.body, {f.name}) for caller in callers)]
-
-
-def _mentions(unit: Unit, node: Node, names: set[str]) -> bool:
-    return any(inner.type == "identifier" and unit.text(inner) in names for inner in walk(node))
+def _reached(start: str, edges: Mapping[str, set[str]]) -> set[str]:
+    reached, new = {start}, {start}
+    while new := {there for place in new for there in edges.get(place, ())} - reached:
+        reached |= new
+    return reached
 
 
 def _text(record: Mapping[object, object], name: str) -> str:
