@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 from hypothesis import given
@@ -20,7 +21,7 @@ def test_every_case_has_one_lane_and_a_variant_follows_what_it_varies(variants: 
     assert lanes[0][0] == 0
     for lane in lanes:
         assert lane == sorted(lane)
-        for before, number in zip(lane, lane[1:], strict=False):
+        for before, number in pairwise(lane):
             assert before == number - 1 or not cases[number]["variant"]
     sizes = [sum(not cases[number]["variant"] for number in lane) for lane in lanes]
     assert max(sizes) - min(sizes) <= 1
