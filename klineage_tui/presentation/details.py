@@ -46,14 +46,15 @@ def reason_lines(step: Step, cells: int) -> list[Line]:
                 facts += _field(label, str(feature), cells)
     facts += _field("settings", ", ".join(f"{name}={value}" for name, value in step.settings.items()), cells)
     facts += _field("proposer", step.proposer, cells)
-    facts += _field("forward", _FORWARD.get(step.forward, step.forward), cells)
+    how = _FORWARD.get(step.forward, step.forward)
+    facts += _field("forward", f"{how}. {step.found}" if step.found else how, cells)
     for part in (facts, _body(step.body, cells)):
         lines += [Line(""), *part] if part else []
     return [*lines, Line(""), *_field("commit", step.commit, cells), *_field("kernel", step.kernel, cells)]
 
 
 _FORWARD = {
-    "derived": "derived: the rule reached this state from the simpler one by itself",
+    "derived": "derived: made from the simpler state without seeing the difference",
     "replayed": "replayed: the recorded change, put back",
 }
 
