@@ -388,7 +388,7 @@ SWIZZLED = "  __shared__ float t[8][EXTENT];\n  t[threadIdx.y][threadIdx.x ^ thr
             ),
             "the first fill has 1 where later ones have j + 1",
         ),
-        ("shared-staging", staged(size="9"), "do not set the whole of t"),
+        ("shared-staging", staged(size="12"), "do not set the whole of t"),
         ("shared-staging", staged(value="y[n]"), "y is written by the kernel that stages it"),
         (
             "shared-staging",
@@ -431,6 +431,16 @@ def test_what_is_not_exactly_understood_is_left_alone(rule, given, why) -> None:
 
 def test_a_volatile_load_is_no_cache_hint() -> None:
     assert offered(launched("  y[0] = __ldcv(x);")) == set()
+
+
+def test_padding_and_tiles_that_are_written_as_numbers() -> None:
+    body = "  __shared__ float t[8][9];\n  __shared__ float u[8][8];\n  float sum = 0;\n"
+    body += "  for (int s = 0; s < n; s += 8) {\n    t[threadIdx.y][threadIdx.x] = x[s + threadIdx.x];\n"
+    body += "    u[threadIdx.y][threadIdx.x] =\n        x[n + threadIdx.y];\n    __syncthreads();\n"
+    body += "    for (int i = 0; i < 8; i++) sum += t[threadIdx.y][i] * u[i][threadIdx.x];\n    __syncthreads();\n  }\n  y[0] = sum;"
+    simpler = step(step(launched(body, block="(8, 8)"), "shared-padding"), "shared-staging")
+    assert "sum += (x[s + i]) * (x[n + i]);" in simpler.text
+    assert "__s" not in simpler.text.partition("__global__")[2]
 
 
 def test_blocks_that_stride_over_rows() -> None:

@@ -23,6 +23,7 @@ from klineage.surface.expression import NotAnExpression, Tree, parse_expression
 from klineage.surface.tree import Edit, Function, Unit, parse_kernel, walk
 
 _PADDED = re.compile(r"(.+?)( \+ (?:\d+|\w*PAD\w*))", re.IGNORECASE)
+_MORE, _LONG = (2, 4, 8), 32  # by how much a long row is longer than there are rows, where both are numbers
 _AXES = ("x", "y", "z")
 
 
@@ -54,27 +55,40 @@ def _detect_padding(kernel: Kernel) -> tuple[Site, ...]:
     unit = parse_kernel(kernel)
     sites = []
     for function, name, node in _places(unit) if has_kernel(unit) else ():
-        match = _PADDED.fullmatch(unit.text(extents(node)[-1]))
-        if match:
+        padded = _padded(unit, node)
+        if padded is not None:
             locus = _locus(function, name)
-            sites.append(Site(locus, (Feature(locus, "swizzle"),), {"padding": match[2].strip()}))
+            sites.append(Site(locus, (Feature(locus, "swizzle"),), {"padding": padded[1]}))
     return tuple(sites)
+
+
+def _padded(unit: Unit, array: Node) -> tuple[str, str] | None:
+    """(extent, padding): ``("TILE", "+ 1")`` of ``[TILE][TILE + 1]``, ``("16", "17")`` of ``[16][17]``."""
+    *outer, last = [unit.text(e) for e in extents(array)]
+    match = _PADDED.fullmatch(last)
+    if match:
+        return match[1], match[2].strip()
+    if not (last.isdigit() and outer[-1].isdigit()):
+        return None
+    rows, more = int(outer[-1]), int(last) - int(outer[-1])
+    return (outer[-1], last) if more == 1 or (more in _MORE and rows >= _LONG) else None
 
 
 def _remove_padding(kernel: Kernel, site: Site) -> Rewrite:
     unit = parse_kernel(kernel)
     function, name, node = _array(unit, site.locus)
-    last = extents(node)[-1]
-    match = _PADDED.fullmatch(unit.text(last))
-    if match is None:
+    last, padded = extents(node)[-1], _padded(unit, node)
+    if padded is None:
         raise NotApplicable(f"{name} is not padded")
     for indices in _accesses(unit, function, name, len(extents(node))):
-        if not _below(kernel, function, indices[-1], match[1]):
+        if not _below(kernel, function, indices[-1], padded[0]):
             text = unit.text(indices[-1])
             raise NotApplicable(
                 f"line {unit.line(indices[-1].start_byte)}: {text} may reach the padding of {name}"
             )
-    return Rewrite((Edit(last.start_byte + len(match[1].encode()), last.end_byte),))
+    if padded[1].isdigit():
+        return Rewrite((Edit(last.start_byte, last.end_byte, padded[0].encode()),))
+    return Rewrite((Edit(last.start_byte + len(padded[0].encode()), last.end_byte),))
 
 
 def _below(kernel: Kernel, function: Function, index: Node, extent: str) -> bool:
@@ -130,8 +144,10 @@ def _apply_padding(kernel: Kernel, locus: str, settings: Mapping[str, str]) -> t
     unit = parse_kernel(kernel)
     _, name, node = _array(unit, locus)
     last, padding = extents(node)[-1], setting(settings, "padding")
-    if _PADDED.fullmatch(unit.text(last)):
+    if _padded(unit, node) is not None:
         raise NotApplicable(f"{name} is padded already")
+    if padding.isdigit():
+        return (Edit(last.start_byte, last.end_byte, padding.encode()),)
     return (Edit(last.end_byte, last.end_byte, f" {padding}".encode("utf-8", "surrogateescape")),)
 
 

@@ -19,7 +19,7 @@ from klineage.proposer.rules.cuda.code import (
 )
 from klineage.proposer.rules.cuda.shared_layout import equal_extent
 from klineage.proposer.rules.rewritten import line_at, position
-from klineage.proposer.rules.rule import NotApplicable, Rewrite, Rule, Site, setting
+from klineage.proposer.rules.rule import NotApplicable, Rewrite, Rule, Site
 from klineage.surface.tree import Edit, Function, Unit, merge_edits, parse_kernel, walk
 
 _BARRIER = "__syncthreads();"
@@ -46,7 +46,7 @@ class _Tile:
 @dataclass(frozen=True)
 class _Staging:
     tiles: tuple[_Tile, ...]
-    declaration: Node
+    declarations: tuple[Node, ...]
     barriers: tuple[Node, ...]
 
 
@@ -66,26 +66,41 @@ def detect(kernel: Kernel) -> tuple[Site, ...]:
 
 
 def _settings(unit: Unit, found: _Staging) -> dict[str, str]:
-    gone = [found.declaration, *(t.store for t in found.tiles), *found.barriers]
+    gone = [*found.declarations, *(t.store for t in found.tiles), *found.barriers]
     settings = {
-        "declaration": f"{_flat(unit.text(found.declaration))} as {position(unit, found.declaration, gone)}"
+        f"declaration.{number}": f"{_flat(unit.text(node))} as {position(unit, node, gone)}"
+        for number, node in enumerate(found.declarations, start=1)
     }
     for tile in found.tiles:
         settings[tile.name] = f"{tile.place} = {_flat(tile.value)} as {position(unit, tile.store, gone)}"
         reads = dict.fromkeys(f"[{']['.join(indices)}]" for _, indices in tile.reads)
         settings[f"{tile.name}.reads"] = "; ".join(reads)
+        if _wrapped(unit, tile.store):
+            settings[f"{tile.name}.layout"] = "wrapped"
     for number, barrier in enumerate(found.barriers, start=1):
         settings[f"barrier.{number}"] = f"{_BARRIER} as {position(unit, barrier, gone)}"
     return settings
 
 
+def _wrapped(unit: Unit, store: Node) -> bool:
+    """Whether a statement goes on after its ``=`` on a second line, four columns further in."""
+    lines = unit.source[store.start_byte : store.end_byte].splitlines()
+    deeper = unit.indent(store.start_byte) + b"    "
+    return (
+        len(lines) == 2
+        and lines[0].endswith(b" =")
+        and lines[1].startswith(deeper)
+        and lines[1][len(deeper)] != b" "[0]
+    )
+
+
 def _staging(kernel: Kernel, function: Function) -> _Staging:
     unit = parse_kernel(kernel)
     arrays = {name: node for name, node in shared_arrays(unit, function).items()}
-    declared = {node.parent for node in arrays.values()}
-    declaration = next(iter(declared)) if len(declared) == 1 else None
-    if declaration is None or any(len(extents(node)) != 2 for node in arrays.values()):
-        raise NotApplicable("shared memory holds more than tiles that are declared together")
+    declared = sorted({n.parent for n in arrays.values() if n.parent is not None}, key=lambda n: n.start_byte)
+    held = sum(len(node.children_by_field_name("declarator")) for node in declared)
+    if held != len(arrays) or any(len(extents(node)) != 2 for node in arrays.values()):
+        raise NotApplicable("shared memory holds more than tiles of two extents")
     tiles = tuple(_tile(kernel, function, name, node) for name, node in arrays.items())
     blocks = {t.store.parent for t in tiles}
     block = next(iter(blocks)) if len(blocks) == 1 else None
@@ -107,7 +122,10 @@ def _staging(kernel: Kernel, function: Function) -> _Staging:
     ):
         raise NotApplicable("a tile is read before the barrier behind it")
     _refuse_changed(unit, function, tiles, between)
-    return _Staging(tiles, declaration, tuple(ours))
+    texts = [text for t in tiles for text in {_read(t.full, t.axes, indices) for _, indices in t.reads}]
+    if len(set(texts)) != len(texts):
+        raise NotApplicable("two tiles hold the same, so that their reads could not be told apart again")
+    return _Staging(tiles, tuple(declared), tuple(ours))
 
 
 def _refuse_changed(unit: Unit, function: Function, tiles: tuple[_Tile, ...], between: list[Node]) -> None:
@@ -270,7 +288,7 @@ def remove(kernel: Kernel, site: Site) -> Rewrite:
     if function is None:
         raise NotApplicable("no such function")
     found = _staging(kernel, function)
-    gone = [found.declaration, *(t.store for t in found.tiles), *found.barriers]
+    gone = [*found.declarations, *(t.store for t in found.tiles), *found.barriers]
     edits = [Edit(*unit.lines_of(node)) for node in gone]
     for tile in found.tiles:
         for access, indices in tile.reads:
@@ -288,13 +306,21 @@ def apply(kernel: Kernel, locus: str, settings: Mapping[str, str]) -> tuple[Edit
     lines: dict[int, bytes] = {}
     edits: list[Edit] = []
     names = [n for n in settings if f"{n}.reads" in settings]
-    barriers = [value for name, value in settings.items() if name.startswith("barrier.")]
-    for text in (setting(settings, "declaration"), *_stores(settings, names), *barriers):
+    declared, barriers = (
+        [value for name, value in settings.items() if name.startswith(kind)]
+        for kind in ("declaration.", "barrier.")
+    )
+    if not declared or not names:
+        raise NotApplicable("the step records no tile")
+    for text in (*declared, *_stores(settings, names), *barriers):
         match = re.fullmatch(r"(.+) as statement (\d+) of (.+)", text)
         if match is None:
             raise NotApplicable(f"{text!r} says nowhere to put it")
         at, indent, newline = line_at(unit, match[3], int(match[2]))
-        lines[at] = lines.get(at, b"") + indent + match[1].encode("utf-8", "surrogateescape") + newline
+        line = match[1].encode("utf-8", "surrogateescape")
+        if f"{match[1].partition('[')[0]}.layout" in settings:
+            line = line.replace(b" = ", b" =" + newline + indent + b"    ", 1)
+        lines[at] = lines.get(at, b"") + indent + line + newline
     for name in names:
         edits += _reads(unit, function, name, settings)
     return merge_edits(edits, [Edit(at, at, text) for at, text in lines.items()])
