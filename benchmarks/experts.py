@@ -176,6 +176,9 @@ def main() -> None:
     parser.add_argument("--cpu", action="store_true", help="the experts in C, whatever GPU is here")
     arguments = parser.parse_args()
     wanted = set(arguments.only.split(",")) if arguments.only else None
+    unknown = (wanted or set()) - {path.parent.name for path in shipped("experts").glob("*/workload.py")}
+    if unknown:
+        parser.error(f"no shipped workload {', '.join(sorted(unknown))}")
 
     import torch
 
