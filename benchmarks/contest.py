@@ -166,7 +166,17 @@ def _cuda_call(path: Path, where: Arena, platform: str) -> tuple[Call, Tensors]:
     slots, total = buffers.layout(where.problem.tensors(where.dims))
     memory = torch.empty(total, dtype=torch.uint8, device="cuda")
     on_device.fill(memory, slots, where.inputs)
-    call = CudaRunner(job, where.problem).call(memory, slots, where.dims)
+    runner = CudaRunner(job, where.problem)
+    launch = runner.call(memory, slots, where.dims)
+    held = (
+        runner,
+        memory,
+    )  # launches know addresses only: what is there must live as long as they may be called
+
+    def call() -> Any:
+        launch()
+        return held
+
     return call, {s.name: on_device.stored(memory, s) for s in slots if s.name in where.problem.outputs}
 
 
