@@ -122,7 +122,8 @@ def _say_answer(walk: Walk, arguments: argparse.Namespace, row: dict[str, Any] |
     say(f"  1  {row['title']:<44} {row['action']:<20} {row['locus']}")
     if arguments.diff:
         say(str(row["diff"]))
-    say(f"klineage accept {walk.id} --proposer {arguments.proposer} gates it and takes it")
+    budget = f" --budget {arguments.budget}" if arguments.budget else ""
+    say(f"klineage accept {walk.id} --proposer {arguments.proposer}{budget} gates it and takes it")
 
 
 def record_command(parser: argparse.ArgumentParser) -> Run:

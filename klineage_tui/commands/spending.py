@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from klineage.lineage import Workspace
     from klineage.walk import Walk
 
+_OUTCOME = 40  # characters in a row
 BY = ("call", "step", "lineage", "day")  # those of klineage.ledger, which --help should not import
 
 
@@ -104,13 +105,18 @@ def _call_rows(book: Book) -> list[list[str]]:
             e.call.id,
             e.call.lineage,
             e.call.model,
-            e.outcome if e.state != "open" else "not settled",
+            _short(e.outcome) if e.state != "open" else "not settled",
             *_tokens(e),
             cost(e),
         ]
         for e in book.entries
     ]
     return [head, *rows]
+
+
+def _short(sentence: str) -> str:
+    """The beginning of what a call ended with; ``--json`` has all of it."""
+    return sentence if len(sentence) <= _OUTCOME else sentence[: _OUTCOME - 1] + "…"
 
 
 def _tokens(entry: Entry) -> list[str]:

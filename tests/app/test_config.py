@@ -46,6 +46,8 @@ def test_everything_that_can_be_said(tmp_path: Path) -> None:
         ('[proposer]\nmodel = "claude; rm"', ("claude; rm", "model")),
         ('[proposer]\neffort = "huge"', ("'huge'", "'medium'")),
         ('[proposer]\nbase_url = "ftp://x"', ("ftp://x", "https://")),
+        ('[proposer]\nbase_url = "http://[::1"', ("http://[::1", "https://")),
+        ('[proposer]\nbase_url = "http://localhost:port"', ("localhost:port", "https://")),
         ("[proposer]\nmax_tokens = 0.5", ("max_tokens", "whole number")),
         ("[proposer]\ntimeout = true", ("timeout", "True")),
         ("[proposer]\nretries = -1", ("retries", "at least 0")),

@@ -125,8 +125,12 @@ def _base_url(url: str) -> str:
     """An address without secrets in it, since it may be shown and recorded."""
     if not url:
         return ""
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
+    try:
+        parts = urlsplit(url)
+        sound = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # a bracket that is not closed, a port that is no number
+        sound = False
+    if not sound:
         raise KlineageError(
             f"'base_url' in [proposer] is {url!r}; write an address such as https://api.example.org"
         )
