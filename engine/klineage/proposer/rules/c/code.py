@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from tree_sitter import Node
 
@@ -155,6 +156,7 @@ def dead_items(unit: Unit, edits: Iterable[Edit]) -> list[Edit]:
         made.append(gone[-1])
 
 
+@lru_cache(maxsize=256)
 def defines(unit: Unit) -> dict[str, Node]:
     """The object-like macros defined once, outside every ``#if``."""
     found: dict[str, list[Node]] = {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 from tree_sitter import Node
 
@@ -109,7 +110,14 @@ def tl_call(unit: Unit, node: Node) -> str | None:
 
 def tl_calls(unit: Unit, root: Node, *names: str) -> list[Node]:
     """The calls to any of the named ``tl`` functions below a node, in source order."""
-    return [n for n in walk(root) if n.type == "call" and tl_call(unit, n) in names]
+    return [call for name, call in _named_calls(unit, root) if name in names]
+
+
+@lru_cache(maxsize=1024)
+def _named_calls(unit: Unit, root: Node) -> list[tuple[str, Node]]:
+    """(name, call) of every call into ``tl`` below a node: rules ask again and again for the same."""
+    found = ((tl_call(unit, n), n) for n in walk(root) if n.type == "call")
+    return [(name, call) for name, call in found if name is not None]
 
 
 def positional(unit: Unit, call: Node) -> list[Node]:
