@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from klineage.kernel import Feature, Kernel
 from klineage.proposer.candidate import Candidate
-from klineage.proposer.rules import RULES, after, derive, features, propose
+from klineage.proposer.rules import RULES, after, derive, features, proposals, propose
 from klineage.resources import shipped
 from klineage.surface.cuda_launch import declared
 from klineage.surface.tree import function_locus
@@ -38,9 +38,9 @@ def first_walk() -> Callable[[Kernel], list[tuple[Kernel, Candidate]]]:
 
     def walk(kernel: Kernel) -> list[tuple[Kernel, Candidate]]:
         steps = []
-        while candidates := propose(kernel):
-            steps.append((kernel, candidates[0]))
-            kernel = after(kernel, candidates[0])
+        while (candidate := next(proposals(kernel), None)) is not None:
+            steps.append((kernel, candidate))
+            kernel = after(kernel, candidate)
         return steps
 
     return walk

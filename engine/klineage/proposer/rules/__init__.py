@@ -23,6 +23,7 @@ __all__ = [
     "derive",
     "features",
     "forward_title",
+    "proposals",
     "propose",
     "why_not",
 ]
@@ -52,7 +53,12 @@ def propose(kernel: Kernel) -> list[Candidate]:
     Each removes exactly the features that it names and adds none, and can be put back by the same rule;
     what would do otherwise, or would leave a file that no longer parses, is not offered.
     """
-    return [found for found in _examined(kernel) if isinstance(found, Candidate)]
+    return list(proposals(kernel))
+
+
+def proposals(kernel: Kernel) -> Iterator[Candidate]:
+    """The same one after the other, each examined when it is asked for."""
+    return (found for found in _examined(kernel) if isinstance(found, Candidate))
 
 
 def why_not(kernel: Kernel) -> list[NotOffered]:
