@@ -21,7 +21,7 @@ BROADCAST = """// klineage: launch add grid=(rows) block=(32)
 
 extern "C" __global__ void add(const __nv_bfloat16 *x, const __nv_bfloat16 *residual, __nv_bfloat16 *residual_out,
                                const __nv_bfloat16 *weight, __nv_bfloat16 *y, int hidden, float eps) {
-  const float first = __shfl_sync(0xffffffffu, eps, 0);
+  const float first = 2.0f * __shfl_sync(0xffffffffu, eps, 0);
   for (int c = threadIdx.x; c < hidden; c += 32) {
     const int at = blockIdx.x * hidden + c;
     residual_out[at] = __float2bfloat16(__bfloat162float(x[at]) + __bfloat162float(residual[at]));
