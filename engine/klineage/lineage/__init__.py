@@ -9,6 +9,7 @@ from klineage.lineage.model import ForwardRecord, Meta, Operation, Step, StepRec
 from klineage.lineage.reading import Draft
 from klineage.lineage.settled import Settlement
 from klineage.lineage.workspace import Workspace
+from klineage.lineage.write import Moved
 
 __all__ = [
     "BlameLine",
@@ -16,6 +17,7 @@ __all__ = [
     "ForwardRecord",
     "KeptEdit",
     "Meta",
+    "Moved",
     "Op",
     "Operation",
     "Settlement",

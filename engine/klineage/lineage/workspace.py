@@ -278,7 +278,7 @@ class Workspace(Reader):
     def _expect(self, lineage_id: str, expected: str | None) -> Step:
         head = self._need(lineage_id)
         if expected is not None and head != expected:
-            raise KlineageError(write.MOVED)
+            raise write.Moved
         steps = self._walks.get(lineage_id, ())
         return steps[-1] if steps and steps[-1].commit == head else store.commit(self.git, head).step()
 

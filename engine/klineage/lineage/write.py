@@ -20,7 +20,12 @@ from klineage.lineage.lock import Held
 from klineage.lineage.operations import Move, format_operation
 from klineage.lineage.plumbing import Git, GitError
 
-MOVED = "another klineage has moved this lineage; reload"
+
+class Moved(KlineageError):
+    """Somebody else has decided meanwhile: what a decision was about is not the head any more."""
+
+    def __init__(self, sentence: str = "another klineage has moved this lineage; reload") -> None:
+        super().__init__(sentence)
 
 
 class Batch:
@@ -111,7 +116,7 @@ def _explain(error: GitError) -> KlineageError:
     if re.search(
         r"is at \S+ but expected|reference already exists|unable to resolve reference", error.stderr
     ):
-        return KlineageError(MOVED)
+        return Moved()
     exists = re.search(r"'([^']+)' exists; cannot create '([^']+)'", error.stderr)
     if exists:
         return KlineageError(

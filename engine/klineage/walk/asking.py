@@ -56,7 +56,7 @@ def ask(
         for attempt in answers:
             checked, fault = _checked(state, attempt, offered)
             if fault and attempt.candidate is not None:
-                step = walk.reject(attempt.candidate, None, why=fault)
+                step = walk.reject(attempt.candidate, None, why=fault, on=state.head.commit)
                 if on_recorded is not None:
                     on_recorded(step)
             yield checked

@@ -5,13 +5,13 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 
 from klineage.errors import KlineageError
 from klineage.gate import GateEvent, Report, Verdict
 from klineage.ledger import OverBudget
-from klineage.lineage import Step, line_ops
+from klineage.lineage import Moved, Step, line_ops
 from klineage.proposer.base import Attempt, OnProposerEvent, Proposer
 from klineage.proposer.by_rules import RulesProposer
 from klineage.proposer.candidate import Candidate
@@ -112,6 +112,7 @@ class _Run:
     rejected: list[Step] = field(default_factory=list)
     in_a_row: int = 0
     note: str = ""
+    head: str = ""  # the commit that the answers are about
     over: str = ""  # what the proposer said of its end
 
     def __post_init__(self) -> None:
@@ -136,9 +137,14 @@ class _Run:
         return self.over
 
     def step(self) -> None:
-        """One state: ask, gate, and decide on what came."""
-        head = self.walk.state().kernel.source
-        passing = sorted(self._passing(), key=lambda item: _changed_lines(head, item[0].source))
+        """One state: ask, gate, and decide on what came, unless another klineage has gone on from there meanwhile."""
+        state = self.walk.state()
+        self.head = state.head.commit
+        with suppress(Moved):
+            self._decide(state.kernel.source)
+
+    def _decide(self, source: bytes) -> None:
+        passing = sorted(self._passing(), key=lambda item: _changed_lines(source, item[0].source))
         while passing and not self._cancelled:
             best, *others = passing
             why = self.decide(*best) if self.decide is not None else None
@@ -149,14 +155,14 @@ class _Run:
             if not why:
                 self._take(best, others)
                 return
-            self._record(self.walk.reject(*best, why=why))
+            self._record(self.walk.reject(*best, why=why, on=self.head))
             self.in_a_row += 1
             passing = others
 
     def _take(self, best: _Passed, others: Sequence[_Passed]) -> None:
         for candidate, report in others:
             why = f"passed, as did {best[0].title!r}, which was taken: it changes no more lines"
-            self._record(self.walk.reject(candidate, report, why=why))
+            self._record(self.walk.reject(candidate, report, why=why, on=self.head))
         self._record(self.walk.accept(*best))
         self.in_a_row = 0
 
@@ -197,6 +203,8 @@ class _Run:
         if candidate is None:
             self.in_a_row += 1
             return False
+        if self.walk.state().head.commit != self.head:
+            raise Moved("the answer is about another state")
         report = self.walk.gate(candidate, _gate_listener(candidate, self.listener), self.cancel)
         if self._cancelled:
             return True
@@ -205,7 +213,7 @@ class _Run:
         if report.verdict is Verdict.PASS:
             passing.append((candidate, report))
         else:
-            self._record(self.walk.reject(candidate, report, why=report.why))
+            self._record(self.walk.reject(candidate, report, why=report.why, on=self.head))
             self.in_a_row += 1
         return True
 

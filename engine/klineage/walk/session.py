@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from klineage.errors import KlineageError
 from klineage.gate import GateEvent, GateRequest, Report, Verdict, gate, report_from_json, report_to_json
 from klineage.kernel import Feature, Kernel
-from klineage.lineage import Draft, Meta, Settlement, Step, Workspace, line_ops, take_hunks
+from klineage.lineage import Draft, Meta, Moved, Settlement, Step, Workspace, line_ops, take_hunks
 from klineage.proposer.base import Attempt, OnProposerEvent, Proposer, Task
 from klineage.proposer.candidate import Candidate
 from klineage.walk import asking, forward, naming, records, settling, trust
@@ -276,8 +276,8 @@ class Walk:
     def accept(self, candidate: Candidate, report: Report, *, why: str = "", edited: bool = False) -> Step:
         """Make a gated candidate the new head.
 
-        Raises KlineageError when the report is of other bytes, or did not pass; FalseClaim when the step does not
-        remove exactly what it claims.
+        Raises KlineageError when the report is of other bytes, or did not pass; Moved when it was taken on another
+        state; FalseClaim when the step does not remove exactly what it claims.
         """
         with self._deciding:
             state = self.state()
@@ -287,9 +287,7 @@ class Walk:
                     "this gate result belongs to other bytes; gate the kernel again, then accept"
                 )
             if report.baseline != state.kernel.hash:
-                raise KlineageError(
-                    "this gate result was taken on another step; gate the kernel again, then accept"
-                )
+                raise Moved("this gate result was taken on another step; gate the kernel again, then accept")
             if report.verdict is Verdict.UNSUPPORTED:
                 raise KlineageError(
                     f"nothing is known of what this kernel computes, so it is no step yet: {report.why}"
@@ -313,15 +311,18 @@ class Walk:
                 meta=_meta_of(state.meta, kernel),
             )
 
-    def reject(self, candidate: Candidate, report: Report | None, *, why: str) -> Step:
+    def reject(self, candidate: Candidate, report: Report | None, *, why: str, on: str = "") -> Step:
         """Keep an attempt as evidence, on the state it was tried on. ``why`` may not be empty.
 
-        A report of other bytes is left out, since it is no evidence about these.
+        A report of other bytes is left out, since it is no evidence about these. Raises Moved when the head is not
+        the commit ``on``, where that is given.
         """
         if not why.strip():
             raise KlineageError("a rejection needs a reason: say in a few words what was wrong")
         with self._deciding:
             state = self.state()
+            if on and on != state.head.commit:
+                raise Moved(f"{self.id} has gone on meanwhile; this was no attempt on its present state")
             kernel = state.kernel_of(candidate)
             own = report if report is not None and report.kernel == kernel.hash else None
             return self.workspace.reject(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import count
 
 import pytest
@@ -16,7 +17,7 @@ from klineage.proposer.candidate import Candidate
 from klineage.walk import Listener, Walk, WalkLimits, records, walk_automatically
 from klineage.walk.branching import branch
 
-from .scripted import Scripted, attempt, candidate, version
+from .scripted import Scripted, attempt, candidate, feature, version
 
 WRONG = version(4).replace(b"sums += part * part;", b"sums += part * part * part;")
 WORDY = version(4).replace(b"total += sums[lane];", b"total = total + sums[lane];")
@@ -185,3 +186,20 @@ def test_a_kernel_that_fails_its_own_gate_is_not_walked(walk: Walk) -> None:
 def test_a_step_needs_a_candidate(walk: Walk) -> None:
     with pytest.raises(KlineageError, match="at least one candidate"):
         walk_automatically(walk, best_of=0)
+
+
+def test_what_another_klineage_has_taken_meanwhile_is_no_rejection(walk: Walk) -> None:
+    """Nothing is recorded on a state that it was not tried on; the proposer is asked about the new one."""
+
+    def say(task: Task) -> Iterator[Attempt]:
+        if task.kernel.source == version(5):
+            other = replace(candidate(version(4), "Taken elsewhere"), removes=(feature("prefetch"),))
+            walk.accept(other, walk.gate(other))
+            yield attempt(version(4))  # about a state that is the head no more
+        elif task.kernel.source == version(4):
+            yield attempt(version(3), "Version 3")
+
+    outcome = walk_automatically(walk, proposer=Scripted(say))
+    assert (subjects(outcome.accepted), outcome.rejected) == (["Version 3"], ())
+    assert subjects(walk.state().steps[1:]) == ["Taken elsewhere", "Version 3"]
+    assert walk.state().rejected == ()
