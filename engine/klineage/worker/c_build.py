@@ -15,7 +15,7 @@ from typing import Any
 
 from klineage.worker import c_inspect
 from klineage.worker.faults import KernelFault, WorkerError
-from klineage.worker.home import building, no_room
+from klineage.worker.home import building, keeping, no_room
 from klineage.worker.process import MEMORY_EXIT
 
 DEFAULT_FLAGS = ("-O3", "-march=native", "-std=gnu11", "-fno-math-errno")
@@ -112,11 +112,14 @@ def build(source: bytes, filename: str, flags: tuple[str, ...], cache: Path) -> 
     try:
         with tempfile.TemporaryDirectory(dir=building(cache), prefix="build-") as scratch:
             record = _compile(path, source, filename, flags, Path(scratch), cache)
-            folder.mkdir(parents=True, exist_ok=True)
-            (Path(scratch) / "kernel.so").replace(folder / "kernel.so")
             partial = Path(scratch) / "record.json"
             partial.write_text(json.dumps(record), encoding="utf-8")
-            partial.replace(folder / "record.json")
+            with keeping(cache):
+                if found := _cached(folder):  # another klineage was faster, and may be using it
+                    return found
+                folder.mkdir(parents=True, exist_ok=True)
+                (Path(scratch) / "kernel.so").replace(folder / "kernel.so")
+                partial.replace(folder / "record.json")
     except OSError as error:
         raise no_room(cache, error) from error
     return {**record, "library": str(folder / "kernel.so"), "cached": False}

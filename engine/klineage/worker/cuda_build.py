@@ -13,7 +13,7 @@ from typing import Any
 
 from klineage.worker import cuda_elf, cuda_nvrtc, cuda_tools
 from klineage.worker.faults import KernelFault, WorkerError
-from klineage.worker.home import building, no_room
+from klineage.worker.home import building, keeping, no_room
 from klineage.worker.triton_cubin import histogram, wide_accesses
 
 _SCHEMA = "2"
@@ -61,11 +61,14 @@ def build(source: bytes, filename: str, flags: tuple[str, ...], platform: str, c
     try:
         with tempfile.TemporaryDirectory(dir=building(cache), prefix="build-") as scratch:
             record = _compile(compiler, source, filename, arguments, tool, Path(scratch))
-            folder.mkdir(parents=True, exist_ok=True)
-            (Path(scratch) / "kernel.cubin").replace(folder / "kernel.cubin")
             partial = Path(scratch) / "record.json"
             partial.write_text(json.dumps(record), encoding="utf-8")
-            partial.replace(folder / "record.json")
+            with keeping(cache):
+                if found := _cached(folder):  # another klineage was faster, and may be using it
+                    return found
+                folder.mkdir(parents=True, exist_ok=True)
+                (Path(scratch) / "kernel.cubin").replace(folder / "kernel.cubin")
+                partial.replace(folder / "record.json")
     except OSError as error:
         raise no_room(cache, error) from error
     return {**record, "cubin": str(folder / "kernel.cubin"), "cached": False}

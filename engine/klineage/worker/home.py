@@ -98,6 +98,17 @@ def building(cache: Path) -> Path:
     return Path(os.environ.get(_BUILDING) or cache)
 
 
+@contextlib.contextmanager
+def keeping(cache: Path) -> Iterator[None]:
+    """Nobody else puts a build into ``cache`` meanwhile: a job may read only the file that was there when it began."""
+    descriptor = os.open(cache, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
 def no_room(cache: Path, error: OSError) -> WorkerError:
     """The fault of a cache that cannot be written."""
     text = (
