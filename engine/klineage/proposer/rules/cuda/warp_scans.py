@@ -20,7 +20,7 @@ _WAIT = "__syncwarp();"
 _SOURCES = {
     "__shfl_up_sync": "{s} % 32 < {by} ? {s} : {s} - {by}",
     "__shfl_down_sync": "{s} % 32 + {by} < 32 ? {s} + {by} : {s}",
-    "__shfl_sync": "{s} / 32 * 32 + {by}",
+    "__shfl_sync": "{s} / 32 * 32 + {by} % 32",
 }
 
 
