@@ -67,7 +67,7 @@ def estimate(book: Book, model: str, price: Price, calls: int, source_bytes: int
     earlier = [e for e in book.entries if e.state == "settled" and e.call.model == model and e.usage.output]
     if earlier:
         spent = sum((price.cost(entry.usage) for entry in earlier), ZERO)
-        basis = f"the mean of {len(earlier)} earlier calls of {model}"
+        basis = f"the mean of {len(earlier)} earlier call{'s' * (len(earlier) > 1)} of {model}"
         return Estimate(calls, spent / len(earlier) * calls, basis)
     source = source_bytes // _BYTES_A_TOKEN
     usage = Usage(input=_CONSTANT + source, output=_THOUGHT + source)

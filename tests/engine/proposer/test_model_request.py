@@ -78,6 +78,15 @@ def test_the_hidden_size_is_not_shown(task: Callable[..., Task]) -> None:
     assert len(shown) > 0.8 * len(workload.source)
 
 
+def test_the_hidden_size_is_not_shown_whatever_stands_before_it(task: Callable[..., Task]) -> None:
+    workload = task().workload
+    strange = "\x0c\u2028\x1c\x85".encode()  # ends of lines of text, and not of Python's
+    moved = replace(workload, source=workload.source.replace(b'"""\n', strange + b'"""\n', 1))
+    shown = read(ask(task(workload=moved)))["workload"]
+    assert json.dumps(workload.hidden) not in shown
+    assert "def reference" in shown
+
+
 def test_the_same_task_is_the_same_question(task: Callable[..., Task]) -> None:
     tried = (Tried("Remove it", "simd", "kernel.c::rows", "wrong at n = 7", "ab" * 32),)
     first, again = ask(task()), ask(task())

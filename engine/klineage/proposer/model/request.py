@@ -135,14 +135,15 @@ def _form(kernel: Kernel) -> str:
 
 def shown(workload: Workload) -> str:
     """The workload file without its hidden size, which no proposer sees."""
-    text = workload.source.decode("utf-8", "replace")
-    lines = text.splitlines(keepends=True)
+    lines = workload.source.splitlines(
+        keepends=True
+    )  # of bytes: text has more ends of lines than Python knows
     for node in ast.parse(workload.source).body:
         targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
         if any(isinstance(target, ast.Name) and target.id == "HIDDEN" for target in targets):
             last = node.end_lineno or node.lineno
-            lines[node.lineno - 1 : last] = [""] * (last - node.lineno + 1)
-    return "".join(lines)
+            lines[node.lineno - 1 : last] = [b""] * (last - node.lineno + 1)
+    return b"".join(lines).decode("utf-8", "replace")
 
 
 def _line(text: str) -> str:
