@@ -37,7 +37,7 @@ class LineFile:
             new = not self.path.exists()
             descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
         except OSError as error:
-            raise KlineageError(f"cannot write {self.path}: {error.strerror}; nothing was spent") from error
+            raise KlineageError(f"cannot write {self.path}: {error.strerror}") from error
         with _locked(descriptor, fcntl.LOCK_EX):
             if new:
                 _sync_folder(self.path.parent)

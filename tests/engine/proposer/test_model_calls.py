@@ -175,6 +175,19 @@ def test_a_killed_child_and_a_cancel_cost_at_most(
     assert all(folder.has("done") and folder.has("settled") for folder in folders(tmp_path))
 
 
+def test_calls_that_failed_before_are_not_in_the_way(
+    messages: MessagesServer, tmp_path: Path, task: Callable[..., Task], good: dict[str, Any]
+) -> None:
+    messages.say(Reply(good, drop=True), Reply(good))
+    for run in range(2):  # in two runs; the first was killed before it could tell
+        answers = model(tmp_path).attempts(task())
+        attempt = next(iter(answers))
+        for mark in tmp_path.rglob("done"):
+            mark.unlink()
+        assert (attempt.candidate is None) == (run == 0)
+    assert spent(tmp_path)[2] == 1
+
+
 def test_over_the_budget_nothing_is_sent(
     messages: MessagesServer, tmp_path: Path, task: Callable[..., Task]
 ) -> None:

@@ -74,11 +74,10 @@ class ModelProposer:
 
         first = question()
         for answer in self.calls.earlier(first, _readable(on_event), cancel):
-            outcome = answer.outcome
-            if outcome.status in ("answered", "failed") and not self._stale(task, first, answer):
+            if answer.outcome.status == "answered" and not self._stale(task, first, answer):
                 yield answer
             else:
-                self.calls.done(answer)
+                self.calls.done(answer)  # of a call that failed there is nothing to offer
         while cancel is None or not cancel.is_set():
             answer = self.calls.ask(question(), _readable(on_event), cancel)
             if answer.outcome.status == "cancelled":
