@@ -45,7 +45,7 @@ def test_from_first_paint_to_a_sealed_lineage(workspace: Path, klineage_json: Js
     assert log[2]["why"] == "not this one"
 
     with app(workspace) as terminal:
-        terminal.wait_for("● 1 here")
+        terminal.wait_for("1 rejected")
         terminal.press("u")
         terminal.wait_gone("1 rejected")
         terminal.press("S")

@@ -45,28 +45,31 @@ def evaluate(node: ast.expr, names: Mapping[str, Any]) -> Any:
 
 
 def _value(node: ast.expr, names: Mapping[str, Any]) -> Any:
-    match node:
-        case ast.Constant():
-            return node.value
-        case ast.Name() if node.id in names:
-            return names[node.id]
-        case ast.Tuple() | ast.List():
-            return _sequence(node.elts, names)
-        case ast.UnaryOp() if type(node.op) in _UNARY:
-            return _UNARY[type(node.op)](_value(node.operand, names))
-        case ast.BinOp() if type(node.op) in _BINARY:
-            return _binary(node.op, _value(node.left, names), _value(node.right, names))
-        case ast.BoolOp():
-            values = [_value(v, names) for v in node.values]
-            return all(values) if isinstance(node.op, ast.And) else any(values)
-        case ast.Compare():
-            return _compared(node, names)
-        case ast.IfExp():
-            return _value(node.body if _value(node.test, names) else node.orelse, names)
-        case ast.Subscript():
-            return _value(node.value, names)[_value(node.slice, names)]
-        case ast.Call() if ast.unparse(node.func) in _CALLED and not node.keywords:
-            return _CALLED[ast.unparse(node.func)](*_sequence(node.args, names))
+    if isinstance(node, ast.Constant):
+        return node.value
+    if isinstance(node, ast.Name) and node.id in names:
+        return names[node.id]
+    if isinstance(node, (ast.Tuple, ast.List)):
+        return _sequence(node.elts, names)
+    if isinstance(node, ast.Compare):
+        return _compared(node, names)
+    if isinstance(node, ast.IfExp):
+        return _value(node.body if _value(node.test, names) else node.orelse, names)
+    if isinstance(node, ast.Subscript):
+        return _value(node.value, names)[_value(node.slice, names)]
+    return _computed(node, names)
+
+
+def _computed(node: ast.expr, names: Mapping[str, Any]) -> Any:
+    if isinstance(node, ast.UnaryOp) and type(node.op) in _UNARY:
+        return _UNARY[type(node.op)](_value(node.operand, names))
+    if isinstance(node, ast.BinOp) and type(node.op) in _BINARY:
+        return _binary(node.op, _value(node.left, names), _value(node.right, names))
+    if isinstance(node, ast.BoolOp):
+        values = [_value(v, names) for v in node.values]
+        return all(values) if isinstance(node.op, ast.And) else any(values)
+    if isinstance(node, ast.Call) and ast.unparse(node.func) in _CALLED and not node.keywords:
+        return _CALLED[ast.unparse(node.func)](*_sequence(node.args, names))
     raise Unknown(ast.unparse(node))
 
 
@@ -101,7 +104,7 @@ def _length(value: Any) -> int:
 
 def _compared(node: ast.Compare, names: Mapping[str, Any]) -> bool:
     left = _value(node.left, names)
-    for op, right_node in zip(node.ops, node.comparators, strict=True):
+    for op, right_node in zip(node.ops, node.comparators):
         right = _value(right_node, names)
         if type(op) not in _COMPARED:
             raise Unknown(ast.unparse(node))
@@ -174,7 +177,7 @@ def assigned(body: list[ast.stmt]) -> Iterator[tuple[str, ast.expr]]:
                 if isinstance(target, ast.Name):
                     yield target.id, node.value
                 elif isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple):
-                    for part, value in zip(target.elts, node.value.elts, strict=False):
+                    for part, value in zip(target.elts, node.value.elts):
                         if isinstance(part, ast.Name):
                             yield part.id, value
 

@@ -92,7 +92,7 @@ def _inputs(
         )
     scalars: dict[str, float] = {}
     known = local_values(get_inputs, constants.values)
-    for name, value in zip(names, values, strict=False):
+    for name, value in zip(names, values):
         try:
             number = evaluate(value, known)
         except Unknown:
@@ -177,9 +177,9 @@ def _arguments(
     if init is None:
         return {}
     names = [a.arg for a in init.args.args][1:]
-    defaults = dict(zip(reversed(names), reversed(init.args.defaults), strict=False))
+    defaults = dict(zip(reversed(names), reversed(init.args.defaults)))
     found: dict[str, Any] = {}
-    for name, node in {**defaults, **dict(zip(names, returned(get_init_inputs) or (), strict=False))}.items():
+    for name, node in {**defaults, **dict(zip(names, returned(get_init_inputs) or ()))}.items():
         try:
             found[name] = evaluate(node, values)
         except Unknown:

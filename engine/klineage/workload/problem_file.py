@@ -69,9 +69,9 @@ def _defaults(function: ast.FunctionDef) -> dict[str, ast.expr]:
     """Parameters with a default."""
     arguments = function.args
     plain = [*arguments.posonlyargs, *arguments.args]
-    found = {a.arg: d for a, d in zip(reversed(plain), reversed(arguments.defaults), strict=False)}
+    found = {a.arg: d for a, d in zip(reversed(plain), reversed(arguments.defaults))}
     found.update(
-        {a.arg: d for a, d in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True) if d is not None}
+        {a.arg: d for a, d in zip(arguments.kwonlyargs, arguments.kw_defaults) if d is not None}
     )
     return {a.arg: found[a.arg] for a in (*plain, *arguments.kwonlyargs) if a.arg in found}
 

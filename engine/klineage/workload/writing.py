@@ -109,15 +109,14 @@ def constant(name: str, value: Any, comment: str = "") -> str:
 
 def shown(value: Any) -> str:
     """A constant as Python, texts in double quotes."""
-    match value:
-        case str():
-            return repr(value) if "'" in value or '"' in value else f'"{repr(value)[1:-1]}"'
-        case dict():
-            return "{" + ", ".join(f"{shown(k)}: {shown(v)}" for k, v in value.items()) + "}"
-        case tuple():
-            return "(" + ", ".join(map(shown, value)) + ("," if len(value) == 1 else "") + ")"
-        case list():
-            return "[" + ", ".join(map(shown, value)) + "]"
+    if isinstance(value, str):
+        return repr(value) if "'" in value or '"' in value else f'"{repr(value)[1:-1]}"'
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{shown(k)}: {shown(v)}" for k, v in value.items()) + "}"
+    if isinstance(value, tuple):
+        return "(" + ", ".join(map(shown, value)) + ("," if len(value) == 1 else "") + ")"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(shown, value)) + "]"
     return repr(value)
 
 
