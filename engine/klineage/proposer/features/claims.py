@@ -94,7 +94,7 @@ def claim_problem(claim: Claim, before: Sequence[Finding], after: Sequence[Findi
     if doubted and not claim.known_edit:
         return (
             f"the step may also remove {_placed(doubted[0].feature, before)}, which is unknown ({doubted[0].why}); "
-            "settle that first: present or absent"
+            f"{_settle(doubted[0].feature)}"
         )
     return ""
 
@@ -112,15 +112,19 @@ def _unseen(feature: Feature, claim: Claim, before: Sequence[Finding], after: Se
     if then.state == "unknown" and not claim.word:
         return _ask(feature)
     if now is not None and now.state == "unknown" and now.lines and not claim.word:
-        return f"whether {_placed(feature, after)} is gone is unknown ({now.why}); settle it first: present or absent"
+        return f"whether {_placed(feature, after)} is gone is unknown ({now.why}); {_settle(feature)}"
     return ""
 
 
 def _ask(feature: Feature) -> str:
     return (
         f"the step claims to remove {feature}, and no detector can tell whether that is in the kernel; "
-        f"a person settles it first: klineage features ID --settle {feature.name}=present --why ..."
+        f"{_settle(feature)}"
     )
+
+
+def _settle(feature: Feature) -> str:
+    return f"a person settles it first: features in Induce, or klineage features ID --settle {feature.name}=present --why ..."
 
 
 def _state(feature: Feature, findings: Sequence[Finding]) -> Finding | None:
