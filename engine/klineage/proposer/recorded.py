@@ -116,7 +116,7 @@ def attempt_from(record: Mapping[str, Any]) -> Attempt:
                 "its code is not what was recorded: a secret was removed from it, or it was edited"
             )
         candidate = Candidate(
-            action=str(said["action"]), locus=str(said["locus"]), title=str(said["title"]),
+            action=str(said["action"]), locus=str(said["locus"]), title=" ".join(str(said["title"]).split()),
             rationale=str(said["rationale"]), source=source,
             removes=tuple(Feature.parse(text) for text in said["removes"]),
             settings={str(name): str(value) for name, value in said["settings"].items()},
