@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 DEMO   ?= .klineage-demo
+JOBS   ?= 2
 STAMP  := $(VENV)/.ready
 
 .PHONY: demo test check bench wheel clean help
@@ -25,10 +26,7 @@ demo: $(STAMP)
 	$(BIN)/klineage demo $(DEMO)
 
 test: $(STAMP)
-	$(BIN)/python -m pytest tests/engine
-	$(BIN)/python -m pytest tests/gauntlet tests/jury
-	$(BIN)/python -m pytest tests/app
-	$(BIN)/python -m pytest tests/e2e
+	$(BIN)/python -m pytest tests -n $(JOBS) --dist worksteal
 
 check: $(STAMP)
 	$(BIN)/ruff check .

@@ -13,7 +13,9 @@ from klineage.platform import detect
 
 from .commands import git
 
-EXPERTS = {"gemm-triton": 5, "fmha-triton": 4, "add_rmsnorm-triton": 4, "gemm-c": 5, "add_rmsnorm-c": 4}
+#: Accepted steps at least. These are quick ones; that rules take every shipped expert to its simplest form and
+#: back is tested without gates in tests/engine/rules.
+EXPERTS = {"add_rmsnorm-triton": 4, "topk-c": 4}
 TRAILERS = {
     "Lineage-Id", "Lineage-Step", "Lineage-Direction", "Lineage-Action", "Lineage-Locus", "Lineage-Removes", "Lineage-Proposer",
     "Lineage-Decision", "Lineage-Gate", "Lineage-Compile", "Lineage-Correctness", "Lineage-Profile", "Lineage-Trust",
@@ -30,7 +32,7 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("lineage", EXPERTS)
-def test_every_expert_walks_to_a_sealed_lineage(
+def test_an_expert_walks_to_a_sealed_lineage(
     lineage: str, workspace: Path, klineage_json: Json, klineage: Command
 ) -> None:
     assert lineage in {row["id"] for row in klineage_json("demo", workspace, "--no-app")}
