@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
 import subprocess
@@ -9,7 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -63,12 +64,17 @@ class PaidCalls:
     ) -> Reply:
         """Reserve the worst case, make the call in a child, and wait for its end.
 
+        The same question that somebody else is asking just now is not asked again: its answer is waited for.
         Raises OverBudget before anything is spent, and KlineageError when the child cannot be started or is left
         to itself. Whatever ``on_event`` raises leaves it to itself too; only a cancel and Ctrl-C end it.
         """
         now = datetime.now(UTC)
         folder = CallFolder(calls_folder(self.git_dir) / new_call_id(now))
-        lock = folder.create(question, self.client)
+        with _one_at_a_time(self.git_dir):
+            twin = None if self.fresh else _twin(self.git_dir, question)
+            lock = folder.create(question, self.client) if twin is None else -1
+        if twin is not None:
+            return self._follow(twin, question, on_event, cancel)
         try:
             ledger = Ledger.of(self.git_dir)
             try:
@@ -161,6 +167,30 @@ def adopt(git_dir: Path, kernel: str) -> Iterator[tuple[CallFolder, Question]]:
         question = None if folder.has("done") else folder.question()
         if question is not None and question.kernel == kernel:
             yield folder, question
+
+
+def _twin(git_dir: Path, question: Question) -> CallFolder | None:
+    """The call that asks exactly the same, where there is one that nobody has decided on."""
+    same = (question.hash, question.lineage)
+    found = (f for f, asked in adopt(git_dir, question.kernel) if (asked.hash, asked.lineage) == same)
+    return next(found, None)
+
+
+@contextmanager
+def _one_at_a_time(git_dir: Path) -> Iterator[None]:
+    """Nobody else begins a call meanwhile. Raises KlineageError where the disk refuses."""
+    path = calls_folder(git_dir) / ".lock"
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise KlineageError(f"cannot write {path}: {error.strerror}; nothing was spent") from error
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        fcntl.flock(descriptor, fcntl.LOCK_UN)  # not by closing alone: a child forked just now would keep it
+        os.close(descriptor)
 
 
 def recover(git_dir: Path) -> None:

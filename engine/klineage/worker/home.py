@@ -106,6 +106,7 @@ def keeping(cache: Path) -> Iterator[None]:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
     finally:
+        fcntl.flock(descriptor, fcntl.LOCK_UN)  # not by closing alone: a child forked just now would keep it
         os.close(descriptor)
 
 

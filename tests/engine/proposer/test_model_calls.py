@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -60,7 +61,7 @@ def eventually(true: Callable[[], object], what: str) -> None:
 
 
 def folders(git_dir: Path) -> list[CallFolder]:
-    return [CallFolder(path) for path in sorted(calls_folder(git_dir).iterdir())]
+    return [CallFolder(path) for path in sorted(calls_folder(git_dir).glob("[!.]*"))]
 
 
 def test_answers_are_paid_once_and_offered_until_they_are_decided_on(
@@ -173,6 +174,21 @@ def test_a_killed_child_and_a_cancel_cost_at_most(
     assert rest == []
     assert spent(tmp_path) == (0, Usage(), 2)
     assert all(folder.has("done") and folder.has("settled") for folder in folders(tmp_path))
+
+
+def test_who_asks_the_same_at_the_same_moment_pays_once(
+    messages: MessagesServer, tmp_path: Path, task: Callable[..., Task], good: dict[str, Any]
+) -> None:
+    rest = threading.Event()
+    messages.say(Reply(good, piece=50, hold=rest))
+    question = question_of(task(), "rows-c", "claude-sonnet-5-5", SETTINGS)
+    with ThreadPoolExecutor(2) as both:
+        replies = [both.submit(model(tmp_path).calls.ask, question) for _ in range(2)]
+        eventually(lambda: messages.requests, "the call was never made")
+        rest.set()
+        assert replies[0].result() == replies[1].result()
+    assert len(messages.requests) == len(folders(tmp_path)) == 1
+    assert spent(tmp_path) == (*served(messages), 0)
 
 
 def test_calls_that_failed_before_are_not_in_the_way(
