@@ -115,8 +115,18 @@ def _run(words: list[str]) -> int:
         parser = argparse.ArgumentParser(prog=f"klineage {verb}", description=VERBS[verb][1])
         module = importlib.import_module(f"klineage_tui.commands.{VERBS[verb][0]}")
         run = module.COMMANDS[verb](parser)
-        return int(run(parser.parse_args(rest)))
+        return int(run(_parsed(parser, rest)))
     return _open_app(words)
+
+
+def _parsed(parser: argparse.ArgumentParser, words: list[str]) -> argparse.Namespace:
+    """The words of a verb, whose arguments may stand after its options: ``accept ID -w DIR 2``."""
+    try:
+        return parser.parse_intermixed_args(words)
+    except (
+        TypeError
+    ):  # argparse cannot do that where a verb has verbs of its own, and says so before it reads
+        return parser.parse_args(words)
 
 
 def _open_app(words: list[str]) -> int:
