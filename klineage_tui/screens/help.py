@@ -57,7 +57,7 @@ class HelpScreen(ModalScreen[None]):
         with Vertical():
             yield LineView(Lines(self._lines), cursor=False)
             yield Static(
-                "esc closes   ↓ and space show more   klineage NAME does the same in a shell",
+                "esc closes   ↓ and space: more   klineage NAME: the same in a shell",
                 classes="keys",
                 markup=False,
             )

@@ -39,13 +39,23 @@ def footer_actions(place: str) -> list[Action]:
     )
 
 
+def _cells(actions: list[Action], keys: dict[str, str]) -> int:
+    """The columns that these actions take, each with the space before it."""
+    return sum(cell_len(shown_key(keys[action.id])) + 1 + cell_len(action.title) + 2 for action in actions)
+
+
 def layout(
     actions: list[Action], keys: dict[str, str], disabled: set[str], hidden: set[str], width: int
 ) -> list[Item]:
-    """The items that fit into ``width`` cells, two apart; the last action (help) always keeps its room."""
+    """The items that fit into ``width`` cells, two apart; the last action (help) always keeps its room.
+
+    Where not all fit, those that are closed now make room for those that are open.
+    """
     wanted = [action for action in actions if action.id not in hidden]
     if not wanted:
         return []
+    if _cells(wanted, keys) > width:
+        wanted = [action for action in wanted[:-1] if action.id not in disabled] + wanted[-1:]
     *others, last = wanted
     reserve = cell_len(shown_key(keys[last.id])) + 1 + cell_len(last.title)
     items: list[Item] = []

@@ -95,5 +95,12 @@ def test_footer_fits_and_keeps_help() -> None:
         assert items[-1].action == "help"
         assert items[-1].end <= width
     names = [item.action for item in layout(wanted, keymap(), {"accept"}, {"cancel"}, 160)]
-    assert names[:5] == ["accept", "reject", "edit", "editor", "gate"]
+    assert names[:5] == ["accept", "reject", "edit", "gate", "editor"]
     assert not layout(wanted, keymap(), {"accept"}, {"cancel"}, 160)[0].enabled
+
+
+def test_where_the_footer_is_narrow_what_is_closed_makes_room() -> None:
+    closed = {"accept", "reject", "skip", "gate", "changes", "next-pending"}
+    shown = [item.action for item in layout(footer_actions("induce"), keymap(), closed, {"cancel"}, 55)]
+    assert "seal" in shown  # what is left to do when every proposal is decided
+    assert not closed & set(shown)
