@@ -202,7 +202,7 @@ def _estimate(workspace: Workspace, ledger: Ledger, arguments: argparse.Namespac
         print_json({**row, "spent": _total_json(spent)})
     else:
         say(f"{plural(found.calls, 'call')} of {model}, about {money(found.dollars)} ({found.basis})")
-        so_far = money(spent.committed, at_most=True)
+        so_far = money(spent.committed, at_most=spent.open > 0)
         say(f"{walk.id} has cost {so_far} so far; --budget is the limit of both together")
     return 0
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from klineage.proposer.features import Finding
 
 _ROLES = {"present": "verdict-pass", "unknown": "verdict-warn", "absent": "muted"}
+_WORDLESS = {"unknown": "shows in no text"}
 _SHOWN = 3  # line numbers in a row
 
 
@@ -28,7 +29,7 @@ def _row(finding: Finding) -> Line:
     return compose(
         (pad(finding.state.upper(), 9), _ROLES[finding.state]),
         (pad(sanitize(finding.name), 22), dim or "strong"),
-        (pad(lines_text(finding), 20), "muted"),
+        (pad(lines_text(finding) or _WORDLESS.get(finding.state, ""), 22), "muted"),
         (sanitize(place), dim),
         (sanitize(who), "accent"),
     )
@@ -51,7 +52,9 @@ def feature_why(finding: Finding, what: str) -> str:
 
 
 def feature_counts(findings: Sequence[Finding]) -> str:
-    """``5 present, 2 unknown``; what no text can show is not counted."""
+    """``5 present, 2 unknown, 7 show in no text``; the last are counted by themselves."""
     present = sum(f.state == "present" for f in findings)
     unknown = sum(f.state == "unknown" and bool(f.lines) for f in findings)
-    return f"{present} present, {unknown} unknown"
+    wordless = sum(f.state == "unknown" and not f.lines for f in findings)
+    more = f", {wordless} show in no text" if wordless else ""
+    return f"{present} present, {unknown} unknown{more}"

@@ -145,7 +145,7 @@ def _after(view: GateView, results: Mapping[str, StageResult], width: int) -> li
         lines += [] if _fits(deciding, width) else _wrapped(deciding.summary, width)
         lines += _case_lines(deciding.case, width)
         lines += _log_lines(deciding.log)
-        if view.report is not None and view.report.reproduce:
+        if view.report is not None and view.report.reproduce and deciding.verdict != "unsupported":
             lines += _wrapped(f"reproduce: {view.report.reproduce}", width, "muted")
     profile = results.get("profile")
     if deciding is None and profile is not None:

@@ -34,18 +34,22 @@ def about(proposal: Proposal) -> list[tuple[str, str]]:
     Settings come last and in one row: they may be long, and the diff shows them too.
     """
     candidate = proposal.candidate
-    names = ", ".join(dict.fromkeys(feature.name for feature in candidate.removes)) or candidate.action
+    names = ", ".join(dict.fromkeys(feature.name for feature in candidate.removes))
     settings = "  ".join(f"{name}={value}" for name, value in candidate.settings.items())
     who = "a person's edit" if proposal.edited else sanitize(candidate.proposer)
     parts = [
-        (f"{who} removes ", "$muted"),
-        (sanitize(names), "$foreground"),
+        (f"{who} removes {'' if names or not proposal.edited else 'no feature: '}", "$muted"),
+        (sanitize(names or candidate.action), "$foreground"),
         (" at ", "$muted"),
         (sanitize(candidate.locus), "$foreground"),
     ]
     why = f"rejected here: {proposal.reason}" if proposal.standing == "rejected" else candidate.rationale
     parts.append(("\n" + sanitize(" ".join(why.split())), "$foreground"))
-    return [*parts, ("\n" + clip(sanitize(settings), _SETTINGS_CELLS), "$muted")] if settings else parts
+    return (
+        [*parts, ("\n" + clip("recorded: " + sanitize(settings), _SETTINGS_CELLS), "$muted")]
+        if settings
+        else parts
+    )
 
 
 def touched_lines(ops: Sequence[LineOp]) -> list[int]:

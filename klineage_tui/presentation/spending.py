@@ -54,7 +54,7 @@ def spend_line(reading: Reading) -> str:
 
 def spend_words(reading: Reading) -> str:
     """The spend bar in the fewest words: ``$0.42 of $10``."""
-    spent = money(reading.total.committed, at_most=True)
+    spent = money(reading.total.committed, at_most=reading.total.open > 0)
     return spent if reading.limit is None else f"{spent} of ${reading.limit.dollars}"
 
 

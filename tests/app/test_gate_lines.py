@@ -105,6 +105,14 @@ def test_what_says_nothing_of_the_kernel_is_not_called_its_fault(verdict: Verdic
     assert not any("rejected" in line for line in lines)
 
 
+def test_what_was_not_run_is_not_offered_to_be_run_again() -> None:
+    for verdict, shown in ((Verdict.UNSUPPORTED, False), (Verdict.FAIL, True)):
+        view = _view(STATIC, COMPILE, StageResult("correctness", verdict, "x", "no GPU"))
+        assert view.report is not None
+        view = replace(view, report=replace(view.report, reproduce="klineage gate kernel.cu"))
+        assert any(line.startswith("reproduce: ") for line in _text(view)) is shown
+
+
 def test_counts_are_not_called_a_time() -> None:
     counted = StageResult(
         "profile", Verdict.PASS, "ok", "counts, not time: bytes 1.50x", effect=Effect.MORE_WORK

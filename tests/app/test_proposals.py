@@ -8,7 +8,7 @@ from klineage.gate.verdict import Report, Trust
 from klineage.proposer.candidate import Candidate
 
 from klineage_tui.presentation.proposal import about, queue_text
-from klineage_tui.proposals import Queue, evidence, queue_of
+from klineage_tui.proposals import Proposal, Queue, evidence, queue_of
 
 CANDIDATES = [Candidate(name, "k::f", f"Remove {name}", "why", name.encode()) for name in "abcd"]
 
@@ -65,6 +65,12 @@ def test_an_edit_makes_evidence_stale_until_gated_again() -> None:
     back = edited.edited(replace(CANDIDATES[0], proposer="person"), "hash-a")
     assert back.current is not None
     assert evidence(back.current, "head", reports) == ("current", report)
+
+
+def test_an_edit_that_takes_out_no_feature_says_so() -> None:
+    part = replace(CANDIDATES[0], proposer="person", removes=(), action="unroll")
+    (who, _), (what, _), *_ = about(Proposal(part, "hash-p", earlier=("hash-a",)))
+    assert (who, what) == ("a person's edit removes no feature: ", "unroll")
 
 
 def test_editing_with_no_proposal_left_makes_one() -> None:

@@ -115,7 +115,8 @@ def _home(kernel: Kernel) -> str:
 
 def _by_rule(rule: Rule, site: Site, feature: Feature) -> Finding:
     shown = [f"{name}={value}" for name, value in site.settings.items()][:_SHOWN_SETTINGS]
-    text = " ".join(" ".join(shown).split())[:_SHOWN_CELLS]
+    text = " ".join(" ".join(shown).split())
+    text = text if len(text) <= _SHOWN_CELLS else text[: _SHOWN_CELLS - 1] + "…"
     return Finding(
         feature,
         "present",
