@@ -120,6 +120,9 @@ class KlineageApp(App[int]):
         return self._session.lineages.get(self._key(), "")
 
     def _remembered_place(self) -> str:
+        """Where the person was; another lineage, named on the command line, is met in Induce."""
+        if self._wanted and self._wanted != self._remembered():
+            return "induce"
         place = self._session.places.get(self._key(), "induce")
         return place if place in ("induce", "history") else "induce"
 

@@ -119,7 +119,7 @@ def say_step(step: Step) -> None:
     from klineage_tui.presentation.details import outcome
 
     mark = "x" if step.decision == "rejected" else "o"
-    say(f"{mark} {step.number:>2}  {step.subject:<44}  {outcome(step)}".rstrip())
+    say(f"{mark} {step.number:>2}  {step.subject:<46}  {outcome(step)}".rstrip())
 
 
 def find_step(walk: Walk, name: str) -> Step:

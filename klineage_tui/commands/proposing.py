@@ -119,7 +119,7 @@ def _say_answer(walk: Walk, arguments: argparse.Namespace, row: dict[str, Any] |
         say(f"     {note}")
     if row["number"] is None:
         return
-    say(f"  1  {row['title']:<44} {row['action']:<20} {row['locus']}")
+    say(f"  1  {row['title']:<46} {row['action']:<20} {row['locus']}")
     if arguments.diff:
         say(str(row["diff"]))
     budget = f" --budget {arguments.budget}" if arguments.budget else ""

@@ -83,12 +83,12 @@ def _propose(arguments: argparse.Namespace) -> int:
             say(f"{walk.id}: {what}; {way_on}")
         for row in rows:
             mark = f"  (rejected: {row['rejected']})" if row["rejected"] else ""
-            say(f"{row['number']:>3}  {row['title']:<44} {row['action']:<20} {row['locus']}{mark}")
+            say(f"{row['number']:>3}  {row['title']:<46} {row['action']:<20} {row['locus']}{mark}")
             if arguments.diff:
                 say(str(row["diff"]))
         for row in hindered:
             say(
-                f"  -  {row['title']:<44} {row['action']:<20} {row['locus']}  (not offered: {row['why_not']})"
+                f"  -  {row['title']:<46} {row['action']:<20} {row['locus']}  (not offered: {row['why_not']})"
             )
     return 0
 

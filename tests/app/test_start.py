@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from textual.containers import Vertical
 from textual.widgets import Static
 
 from klineage_tui import app as app_module
+from klineage_tui import cli
 from klineage_tui.config import Config
 from klineage_tui.screens.help import HelpScreen
 from klineage_tui.screens.history import HistoryScreen
@@ -79,6 +81,7 @@ async def test_at_80x24_help_says_how_to_close_it(make_app: MakeApp) -> None:
         await pilot.pause()
         keys = app.screen.query_one(".keys")
         assert keys.region.bottom < 24
+        assert len(str(keys.render())) <= keys.content_size.width
         assert app.screen.query_one(Vertical).region.contains_region(keys.region)
 
 
@@ -171,6 +174,26 @@ async def test_a_folder_that_is_no_workspace_is_a_sentence(tmp_path: Path, own_f
     async with app.run_test():
         await until(lambda: app.return_code == 1)
     assert str(tmp_path) in app.last_words
+
+
+async def test_a_lineage_that_is_named_opens_in_induce(make_app: MakeApp, workspace: Workspace) -> None:
+    app = make_app()
+    async with app.run_test() as pilot:
+        await loaded(app)
+        await pilot.press("2")
+        await until(lambda: isinstance(app.screen, HistoryScreen))
+    new_lineage(workspace, shipped("experts") / "softmax" / "c" / "kernel.c", "softmax")
+    app = make_app("softmax-c")
+    async with app.run_test():
+        await until(lambda: isinstance(app.screen, InduceScreen))
+
+
+def test_an_argument_may_stand_after_the_options(
+    workspace: Workspace, capsys: pytest.CaptureFixture[str]
+) -> None:
+    where = str(workspace.path)
+    assert cli.main(["show", "add_rmsnorm-c", "-w", where, "0", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["number"] == 0
 
 
 def test_a_missing_folder_is_refused_before_the_screen_changes(tmp_path: Path) -> None:

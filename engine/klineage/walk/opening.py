@@ -144,7 +144,7 @@ def demo(path: Path) -> tuple[str, ...]:
     workspace = Workspace.create(path)
     try:
         present = {summary.id for summary in workspace.lineages()}
-        for expert in walkable:
+        for expert in reversed(walkable):  # lists begin with the latest, so they read from a to z
             if expert.id not in present:
                 new_lineage(workspace, expert.path, expert.workload)
         return tuple(expert.id for expert in walkable)
