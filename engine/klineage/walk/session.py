@@ -301,6 +301,8 @@ class Walk:
                 )
             by_hand = edited or candidate.by_hand
             if problem := self.claim_problem(candidate, report, edited=by_hand):
+                if self.state().head.commit != state.head.commit:
+                    raise Moved
                 raise settling.FalseClaim(problem)
             return self.workspace.accept(
                 self.id,
