@@ -39,24 +39,25 @@ def footer_actions(place: str) -> list[Action]:
     )
 
 
-def _cells(actions: list[Action], keys: dict[str, str]) -> int:
-    """The columns that these actions take, each with the space before it."""
-    return sum(cell_len(shown_key(keys[action.id])) + 1 + cell_len(action.title) + 2 for action in actions)
-
-
 def layout(
     actions: list[Action], keys: dict[str, str], disabled: set[str], hidden: set[str], width: int
 ) -> list[Item]:
     """The items that fit into ``width`` cells, two apart; the last action (help) always keeps its room.
 
-    Where not all fit, those that are closed now make room for those that are open.
+    Where most of those that fit are closed now, because nothing is left to decide, they make room for the open ones.
     """
     wanted = [action for action in actions if action.id not in hidden]
-    if not wanted:
+    items = _row(wanted, keys, disabled, width)
+    if len(items) < len(wanted) and 2 * sum(not item.enabled for item in items) >= len(items):
+        return _row([*(a for a in wanted[:-1] if a.id not in disabled), wanted[-1]], keys, disabled, width)
+    return items
+
+
+def _row(actions: list[Action], keys: dict[str, str], disabled: set[str], width: int) -> list[Item]:
+    """As many of the actions as fit, in their order, and the last."""
+    if not actions:
         return []
-    if _cells(wanted, keys) > width:
-        wanted = [action for action in wanted[:-1] if action.id not in disabled] + wanted[-1:]
-    *others, last = wanted
+    *others, last = actions
     reserve = cell_len(shown_key(keys[last.id])) + 1 + cell_len(last.title)
     items: list[Item] = []
     column = 1

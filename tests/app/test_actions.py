@@ -104,3 +104,5 @@ def test_where_the_footer_is_narrow_what_is_closed_makes_room() -> None:
     shown = [item.action for item in layout(footer_actions("induce"), keymap(), closed, {"cancel"}, 55)]
     assert "seal" in shown  # what is left to do when every proposal is decided
     assert not closed & set(shown)
+    ungated = layout(footer_actions("induce"), keymap(), {"accept"}, {"cancel"}, 55)
+    assert [item.action for item in ungated][:3] == ["accept", "reject", "edit"], "keys keep their places"
