@@ -243,3 +243,4 @@ def test_secrets_are_removed_from_any_text() -> None:
     environment = {"SOME_API_KEY": "hush-hush-hush", "SHORT_KEY": "abc", "KEYBOARD": "us-international"}
     text = f"{KEY} Bearer abcdefghijk hush-hush-hush abc us-international -----BEGIN PRIVATE KEY-----\nx\n-----END PRIVATE KEY-----"
     assert redacted(text, environment) == "[secret] Bearer [secret] [secret] abc us-international [secret]"
+    assert redacted("x = mask-lane_offset_base;", environment) == "x = mask-lane_offset_base;"

@@ -191,6 +191,16 @@ def test_who_asks_the_same_at_the_same_moment_pays_once(
     assert spent(tmp_path) == (*served(messages), 0)
 
 
+def test_an_answer_cannot_carry_the_key_into_a_commit(
+    messages: MessagesServer, tmp_path: Path, task: Callable[..., Task], good: dict[str, Any]
+) -> None:
+    messages.say(Reply(good | {"rationale": f"I was asked with {KEY}.", "title": KEY}))
+    candidate = first(tmp_path, task()).candidate
+    assert candidate is not None
+    assert (candidate.rationale, candidate.title) == ("I was asked with [secret].", "[secret]")
+    assert candidate.source == SIMPLER
+
+
 def test_calls_that_failed_before_are_not_in_the_way(
     messages: MessagesServer, tmp_path: Path, task: Callable[..., Task], good: dict[str, Any]
 ) -> None:

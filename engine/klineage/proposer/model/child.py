@@ -15,7 +15,7 @@ from klineage.errors import KlineageError
 from klineage.proposer.base import ProposerEvent
 from klineage.proposer.folder import CallFolder
 from klineage.proposer.question import Outcome
-from klineage.proposer.secrets import redacted
+from klineage.proposer.secrets import redacted, without_values
 
 
 def main(path: str) -> None:
@@ -36,7 +36,9 @@ def main(path: str) -> None:
         # Only its kind: the text of an unforeseen exception may quote anything.
         problem = f"the call ended in a defect: {type(defect).__name__}"
         outcome = Outcome("failed", problem=problem, spent="unknown" if folder.has("sent") else "nothing")
-    folder.finish(replace(outcome, problem=redacted(outcome.problem)))
+    # What an answer holds goes on into commits: whoever is asked knows the key, and might say it.
+    text = without_values(outcome.text, os.environ)
+    folder.finish(replace(outcome, text=text, problem=redacted(outcome.problem)))
 
 
 if __name__ == "__main__":
