@@ -17,6 +17,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +58,9 @@ class CallFolder:
             hidden.path.rename(self.path)
         except OSError as error:
             raise KlineageError(f"cannot make {self.path}: {error.strerror}; nothing was spent") from error
+        except KlineageError as error:
+            shutil.rmtree(hidden.path, ignore_errors=True)  # nobody would ever look into it
+            raise KlineageError(f"{error}; nothing was spent") from error
         return lock
 
     def question(self) -> Question | None:
