@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -55,6 +56,7 @@ def detect(kernel: Kernel) -> tuple[Site, ...]:
     return (Site(locus, (Feature(locus, "simd"),), settings),)
 
 
+@functools.lru_cache(maxsize=4)
 def _types(unit: Unit) -> dict[str, Node]:
     """The vector types of the file with a number of bytes."""
     found = {}
