@@ -121,7 +121,7 @@ class KlineageApp(App[int]):
 
     def _remembered_place(self) -> str:
         """Where the person was; another lineage, named on the command line, is met in Induce."""
-        if self._wanted and self._wanted != self._remembered():
+        if self._wanted and self._remembered() not in ("", self._wanted):
             return "induce"
         place = self._session.places.get(self._key(), "induce")
         return place if place in ("induce", "history") else "induce"
