@@ -415,6 +415,15 @@ SWIZZLED = "  __shared__ float t[8][EXTENT];\n  t[threadIdx.y][threadIdx.x ^ thr
             "a block of k would have 4096 threads",
         ),
         (
+            "register-tile",
+            launched(
+                "  float a[C];\n  const int at = (blockIdx.x * 64 + threadIdx.x) * C;\n"
+                "  for (int i = 0; i < C; i++) a[i] = x[at + i];\n  for (int i = 0; i < C; i++) y[at + i] = a[i];",
+                "#define C 4",
+            ),
+            "neither the launch nor the stride of a loop depends on C",
+        ),
+        (
             "specialization",
             launched(
                 "  if (n) f<4>(y); else f<1>(y);\n  if (n > 1) f<2>(y); else f<1>(y);",

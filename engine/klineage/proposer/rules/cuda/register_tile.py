@@ -18,10 +18,11 @@ from klineage.proposer.rules.cuda.code import (
     has_kernel,
     identifiers,
     launches,
+    value_of,
     whole,
 )
 from klineage.proposer.rules.rule import NotApplicable, Rewrite, Rule, Site
-from klineage.surface.expression import Tree
+from klineage.surface.expression import Tree, names_of
 from klineage.surface.tree import Edit, Function, Unit, parse_kernel, walk
 
 _BUILT_IN = re.compile(
@@ -58,6 +59,7 @@ def remove(kernel: Kernel, site: Site) -> Rewrite:
     _block_stays_possible(kernel, set(site.settings))
     for name in site.settings:
         _only_counts(unit, name)
+        _others_take_over(kernel, unit, name)
     return Rewrite(apply(kernel, site.locus, dict.fromkeys(site.settings, "1")))
 
 
@@ -75,6 +77,31 @@ def _only_counts(unit: Unit, name: str) -> None:
             raise NotApplicable(f"line {unit.line(node.start_byte)} does more with {name} than count")
         if parent is not None and parent.type == "static_assert_declaration":
             raise NotApplicable(f"line {unit.line(node.start_byte)} asserts what {name} is")
+
+
+def _others_take_over(kernel: Kernel, unit: Unit, name: str) -> None:
+    """Raise NotApplicable unless the launch, or the stride of a loop, follows how many items a thread keeps.
+
+    Where a fixed number of threads shares a tile of fixed size, the items that a thread gives up are nobody's.
+    """
+    known = constants(unit)
+    counted = {name}
+    while more := {k for k, node in known.items() if counted & _words(value_of(unit, node))} - counted:
+        counted |= more
+    for launch in launches(kernel):
+        if counted & {word for extent in (*launch.grid, *launch.block) for word in names_of(extent)}:
+            return
+    for node in walk(unit.root):
+        stride = node.child_by_field_name("update") if node.type == "for_statement" else None
+        if stride is not None and counted & _words(unit.text(stride)):
+            return
+    raise NotApplicable(
+        f"neither the launch nor the stride of a loop depends on {name}, so what a thread gives up would be left out"
+    )
+
+
+def _words(text: str) -> set[str]:
+    return set(re.findall(r"[A-Za-z_]\w*", text))
 
 
 def _block_stays_possible(kernel: Kernel, changed: set[str]) -> None:
@@ -147,11 +174,7 @@ def _local_extents(unit: Unit, function: Function, *, shared: bool = False) -> s
 
 def _shared_extents(unit: Unit, function: Function) -> set[str]:
     """Every name in an extent of a shared array: a size that other threads count with too."""
-    return {
-        word
-        for text in _local_extents(unit, function, shared=True)
-        for word in re.findall(r"[A-Za-z_]\w*", text)
-    }
+    return {word for text in _local_extents(unit, function, shared=True) for word in _words(text)}
 
 
 REGISTER_TILE = Rule(
