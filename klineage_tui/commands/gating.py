@@ -88,12 +88,8 @@ def _gate(arguments: argparse.Namespace) -> int:
 def _say_report(report: Report) -> None:
     from klineage_tui.presentation.gate import GateView, gate_lines, trust
 
-    lines = [
-        line.text
-        for line in gate_lines(
-            GateView(status="current", report=report), width=shutil.get_terminal_size((100, 24)).columns
-        )
-    ]
+    view = GateView(status="current", report=replace(report, reproduce=""))
+    lines = [line.text for line in gate_lines(view, width=shutil.get_terminal_size((100, 24)).columns)]
     lines.append("")
     for line, before in zip(lines, ["", *lines], strict=False):
         if line or before:
@@ -103,7 +99,7 @@ def _say_report(report: Report) -> None:
         say("fixed seed: a replay, no evidence")
     for reason in report.oracle_reasons:
         say(f"weak oracle: {reason}")
-    if report.reproduce and report.decisive is None:
+    if report.reproduce:  # on one line, to be copied
         say(f"reproduce: {report.reproduce}")
 
 

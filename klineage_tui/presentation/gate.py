@@ -239,7 +239,7 @@ def _fits(result: StageResult, width: int) -> bool:
 
 
 def _wrapped(text: str, width: int, role: str = "") -> list[Line]:
-    pieces = textwrap.wrap(sanitize(" ".join(text.split())), max(20, width)) or [""]
+    pieces = textwrap.wrap(sanitize(" ".join(text.split())), max(20, width), break_on_hyphens=False) or [""]
     return [compose((piece, role)) for piece in pieces]
 
 
