@@ -69,7 +69,7 @@ def test_sizes(columns: int, rows: int, workspace: Path) -> None:
         terminal.press("1")
         terminal.wait_for("PROPOSAL")
         terminal.press("?")
-        terminal.wait_for("accept")
+        terminal.wait_for("Commit this gated proposal")
         terminal.press("escape", "q")
         assert terminal.wait_exit() == 0
 

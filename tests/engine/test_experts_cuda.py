@@ -39,9 +39,6 @@ static inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) {
 static inline unsigned __float_as_uint(float f) { unsigned u; memcpy(&u, &f, 4); return u; }
 static inline float __uint_as_float(unsigned u) { float f; memcpy(&f, &u, 4); return f; }
 static inline int __popc(unsigned x) { return __builtin_popcount(x); }
-template <typename T> static T __shfl_up_sync(unsigned, T value, int by) {
-  return exchanged(value, current % 32 >= (unsigned)by ? current % 32 - by : current % 32);
-}
 static inline unsigned __ballot_sync(unsigned mask, bool vote) {
   unsigned votes = (unsigned)vote << current % 32;
   for (int lanes = 16; lanes > 0; lanes /= 2) votes |= __shfl_xor_sync(mask, votes, lanes);
