@@ -86,17 +86,16 @@ def finish(path: Path, lineage: str) -> int:
     return walk.returncode
 
 
-def orphans() -> list[str]:
-    """Worker processes that have lost their parent, after a moment to notice it."""
-    found: list[str] = []
+def orphans() -> set[str]:
+    """Worker processes that have lost their parent and do not notice it; those of other tests come and go."""
+    left: set[str] | None = None
     for _ in range(50):
         listing = subprocess.run(
-            ["ps", "-eo", "ppid=,args="], capture_output=True, text=True, check=True
+            ["ps", "-eo", "ppid=,pid=,args="], capture_output=True, text=True, check=True
         ).stdout
-        found = [
-            line for line in listing.splitlines() if line.split()[0] == "1" and "klineage.worker" in line
-        ]
-        if not found:
+        now = {line for line in listing.splitlines() if line.split()[0] == "1" and "klineage.worker" in line}
+        left = now if left is None else left & now
+        if not left:
             break
         time.sleep(0.1)
-    return found
+    return left or set()
