@@ -345,7 +345,9 @@ class Walk:
         if state not in ("present", "absent"):
             raise KlineageError(f"a mechanism is present or absent, not {state!r}")
         if not why.strip():
-            raise KlineageError("settling a mechanism needs a reason: say in a few words how you know (--why)")
+            raise KlineageError(
+                "settling a mechanism needs a reason: say in a few words how you know (--why)"
+            )
         with self._deciding:
             now = self.state()
             at = commit or now.head.commit

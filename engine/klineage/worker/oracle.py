@@ -74,9 +74,7 @@ def _bits(problem: Problem, type_: str) -> int:
     return min(_MANTISSA.get(type_, 0), _MANTISSA.get(coarse, 24))
 
 
-def mutants(
-    right: np.ndarray[Any, Any], type_: str, bits: int
-) -> Iterator[tuple[str, np.ndarray[Any, Any]]]:
+def mutants(right: np.ndarray[Any, Any], type_: str, bits: int) -> Iterator[tuple[str, np.ndarray[Any, Any]]]:
     """Wrong versions of one output that differ from it, each with a name such as "of zeros".
 
     bits: significant bits of the version in half the precision.

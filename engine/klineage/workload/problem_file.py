@@ -70,9 +70,7 @@ def _defaults(function: ast.FunctionDef) -> dict[str, ast.expr]:
     arguments = function.args
     plain = [*arguments.posonlyargs, *arguments.args]
     found = {a.arg: d for a, d in zip(reversed(plain), reversed(arguments.defaults))}
-    found.update(
-        {a.arg: d for a, d in zip(arguments.kwonlyargs, arguments.kw_defaults) if d is not None}
-    )
+    found.update({a.arg: d for a, d in zip(arguments.kwonlyargs, arguments.kw_defaults) if d is not None})
     return {a.arg: found[a.arg] for a in (*plain, *arguments.kwonlyargs) if a.arg in found}
 
 
