@@ -156,3 +156,21 @@ def test_memory_that_is_asked_for_aligned(check_step) -> None:
     candidate = next(c for c in propose(given) if c.action == "alignment")
     assert "malloc(256)" in candidate.source.decode()
     assert check_step(given, candidate, after(given, candidate))
+
+
+def test_a_tile_that_no_loop_goes_on_by_keeps_its_size() -> None:
+    """The step of the loop is a number here: with a smaller tile the rest of each four would be left out."""
+    text = """#include <stdint.h>
+#define U 4
+void total(const float *x, float *y, int64_t n) {
+  float sums[U] = {0};
+  for (int64_t i = 0; i + 4 <= n; i += STEP)
+    for (int u = 0; u < U; u++) sums[u] += x[i + u];
+  y[0] = 0;
+  for (int u = 0; u < U; u++) y[0] += sums[u];
+}
+"""
+    fixed = Kernel("c", "total.c", "total", text.replace("STEP", "4").encode())
+    assert reasons(fixed)["register-tile"].startswith("no loop goes on by U")
+    named = Kernel("c", "total.c", "total", text.replace("STEP", "U").encode())
+    assert [c.action for c in propose(named)] == ["register_tiling"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from tree_sitter import Node
@@ -89,7 +90,42 @@ def _accumulated(unit: Unit, function: Function) -> set[str]:
 
 
 def remove(kernel: Kernel, site: Site) -> Rewrite:
-    return Rewrite(_resized(parse_kernel(kernel), dict.fromkeys(site.settings, "1")))
+    unit = parse_kernel(kernel)
+    for name in site.settings:
+        _steps_by(unit, name)
+    return Rewrite(_resized(unit, dict.fromkeys(site.settings, "1")))
+
+
+def _steps_by(unit: Unit, name: str) -> None:
+    """Raise NotApplicable unless a loop goes on by the size of the tile: a smaller one would leave elements out."""
+    definitions = [n for n in walk(unit.root) if n.type in ("preproc_def", "init_declarator")]
+    counted = {name}
+    while (
+        more := {d for n in definitions if (d := _defined(unit, n)) and counted & _value(unit, n)} - counted
+    ):
+        counted |= more
+    for node in walk(unit.root):
+        step = node.child_by_field_name("update") if node.type == "for_statement" else None
+        left = node.child_by_field_name("left") if node.type == "assignment_expression" else None
+        if left is not None and left.type == "identifier":
+            step = node.child_by_field_name("right")
+        if step is not None and counted & _words(unit.text(step)):
+            return
+    raise NotApplicable(f"no loop goes on by {name}, so a smaller tile would leave elements out")
+
+
+def _defined(unit: Unit, definition: Node) -> str:
+    name = definition.child_by_field_name("name") or definition.child_by_field_name("declarator")
+    return unit.text(name) if name is not None and name.type == "identifier" else ""
+
+
+def _value(unit: Unit, definition: Node) -> set[str]:
+    value = definition.child_by_field_name("value")
+    return _words(unit.text(value)) if value is not None else set()
+
+
+def _words(text: str) -> set[str]:
+    return set(re.findall(r"[A-Za-z_]\w*", text))
 
 
 def apply(kernel: Kernel, locus: str, settings: Mapping[str, str]) -> tuple[Edit, ...]:
