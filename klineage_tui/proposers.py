@@ -46,6 +46,23 @@ def limit_of(walk: Walk, name: str, settings: Settings) -> Limit | None:
     return Limit(settings.budget, walk.id)
 
 
+def spent_words(walk: Walk, settings: Settings) -> str:
+    """What the calls for a lineage have cost so far, in few words; empty where there were none.
+
+    A ledger or a price table that cannot be read is told to whoever asks for a proposal, and keeps nobody from walking.
+    """
+    from klineage.errors import KlineageError
+    from klineage.ledger import Ledger, Meter
+
+    from klineage_tui.presentation.spending import spend_words
+
+    try:
+        reading = Meter(Ledger.of(walk.workspace.git.place), walk.id, limit_of(walk, "", settings)).read()
+    except KlineageError:
+        return "cost unknown"
+    return spend_words(reading) if reading.total.calls else ""
+
+
 def named(walk: Walk, name: str, settings: Settings, limit: Limit | None) -> Proposer:
     """The proposer of a name, at work on a walk. Raises KlineageError for one that is not known."""
     from klineage.proposer.registry import Context, proposer_named

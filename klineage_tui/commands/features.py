@@ -24,8 +24,11 @@ _SHOWN = 6  # line numbers in a row
 
 
 def features_command(parser: argparse.ArgumentParser) -> Run:
-    parser.add_argument("id", metavar="ID|FILE", help="a lineage, or a kernel file (.py, .c, .cu)")
+    parser.add_argument("id", metavar="ID|FILE", help="a lineage, or a kernel file (.py, .c, .cu, .cuh)")
     add_workspace(parser)
+    parser.add_argument(
+        "--surface", metavar="S", help="of a file: triton, c or cuda (default: from its name)"
+    )
     parser.add_argument("--step", metavar="N", help="of this state (default: the current one)")
     parser.add_argument("--all", action="store_true", help="list what is absent too")
     parser.add_argument(
@@ -43,7 +46,7 @@ def features_command(parser: argparse.ArgumentParser) -> Run:
 
 def _features(arguments: argparse.Namespace) -> int:
     file = Path(arguments.id)
-    if file.suffix in (".py", ".c", ".cu") and file.is_file():
+    if file.suffix and file.is_file():
         if arguments.step or arguments.settle or arguments.audit:
             raise KlineageError(f"--step, --settle and --audit are for a lineage, and {file} is a file")
         return _of_file(file, arguments)
@@ -94,7 +97,7 @@ def _of_file(file: Path, arguments: argparse.Namespace) -> int:
     from klineage.proposer.features import audit
     from klineage.walk.reading import loose_kernel
 
-    kernel = loose_kernel(file)
+    kernel = loose_kernel(file, arguments.surface)
     _show(arguments, audit(kernel), (str(file), kernel, ""), {})
     return 0
 

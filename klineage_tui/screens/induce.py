@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 from klineage_tui.actions import bindings_for
 from klineage_tui.presentation.proposal import queue_text
 from klineage_tui.proposals import Proposal, Queue, evidence, queue_of
+from klineage_tui.proposers import spent_words
 from klineage_tui.screens.induce_ask import InduceAsk
 from klineage_tui.widgets.action_bar import ActionBar
 from klineage_tui.widgets.lines import LineView
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from klineage.kernel import Kernel
     from klineage.lineage import Draft, Op, Step
     from klineage.proposer.candidate import Candidate
+    from klineage.proposer.settings import Settings
     from klineage.walk import Walk, WalkState
 
 T = TypeVar("T")
@@ -32,9 +34,16 @@ class Loaded:
     queue: Queue
     draft: Draft | None
     trusted: bool
+    spending: str
 
 
-def load(walk: Walk, state: WalkState, skipped: frozenset[str], answers: Sequence[Candidate] = ()) -> Loaded:
+def load(
+    walk: Walk,
+    state: WalkState,
+    skipped: frozenset[str],
+    answers: Sequence[Candidate],
+    settings: Settings,
+) -> Loaded:
     """Everything that Induce shows of a state, from git and the proposers; what was asked for comes first."""
 
     def reason(candidate: Candidate) -> str | None:
@@ -45,7 +54,7 @@ def load(walk: Walk, state: WalkState, skipped: frozenset[str], answers: Sequenc
     for candidate in (*answers, *walk.candidates(state)):
         found.setdefault(state.kernel_of(candidate).hash, candidate)
     queue = queue_of(found.values(), lambda c: state.kernel_of(c).hash, reason, skipped)
-    return Loaded(state, queue, walk.draft(), walk.trusted())
+    return Loaded(state, queue, walk.draft(), walk.trusted(), spent_words(walk, settings))
 
 
 class InduceScreen(InduceAsk):
@@ -77,8 +86,13 @@ class InduceScreen(InduceAsk):
         """Show a walk that was just opened before its proposals are looked for."""
         if self._state is None:
             self.show_walk(state)
-        answers = self._answers.get(state.head.kernel, ())
-        self.job("load", lambda: load(walk, state, self._skipped, answers), self._loaded, self._unreadable)
+        answers, settings = self._answers.get(state.head.kernel, ()), self.host.config.proposer
+        self.job(
+            "load",
+            lambda: load(walk, state, self._skipped, answers, settings),
+            self._loaded,
+            self._unreadable,
+        )
 
     def _unreadable(self, sentence: str) -> None:
         self._deciding = self._reading = False
@@ -90,6 +104,7 @@ class InduceScreen(InduceAsk):
         if fresh:
             self.show_proposal_tab()
         self._state, self._queue, self._trusted = loaded.state, loaded.queue, loaded.trusted
+        self._spending = loaded.spending
         self._deciding = self._reading = False
         if self._run is not None and self._run.key[1] != loaded.state.head.kernel:
             self._stop_gate()  # of a state that is no longer here

@@ -10,9 +10,10 @@ from klineage.resources import shipped
 from klineage.walk import Walk
 
 from klineage_tui.screens.ask import AskProposer
+from klineage_tui.widgets.action_bar import ActionBar
 
 from ..messages_server import MessagesServer, Reply
-from .driving import SIZE, MakeApp, loaded, text, title, until
+from .driving import SIZE, MakeApp, induce, loaded, text, title, until
 
 
 def answer(comment: str) -> dict[str, Any]:
@@ -72,6 +73,7 @@ async def test_who_quits_while_an_answer_comes_finds_it_later(
     app = make_app()
     async with app.run_test(size=SIZE, notifications=True) as pilot:
         await loaded(app)
+        assert " of $10" in str(induce(app).query_one(ActionBar).render())
         await pilot.press("p")
         await until(lambda: isinstance(app.screen, AskProposer))
         await pilot.press("enter")
