@@ -189,7 +189,7 @@ def timed(answer: dict[str, Any], size: str, floor: float | None = None) -> Stag
 
 def _noisy(answer: dict[str, Any]) -> StageResult:
     summary = str(answer["summary"]) or (
-        f"too noisy for a number: ±{min(answer['half'], 9.99):.1%} after {answer['rounds']} rounds in {answer['groups']} groups"
+        f"too noisy for a number: ±{min(answer['half'], 9.99):.1%} after {answer['rounds']} rounds in {answer['groups']} group{'s' if answer['groups'] != 1 else ''}"
     )
     return StageResult(
         "profile",
