@@ -9,7 +9,7 @@ from klineage.errors import KlineageError
 from klineage.kernel import Kernel, Surface
 from klineage.surface import autotune
 from klineage.surface.problem import Problem
-from klineage.surface.tree import Function, Unit, parse, parse_kernel
+from klineage.surface.tree import Function, Unit, parse, parse_kernel, walk
 
 if TYPE_CHECKING:
     from klineage.workload import Workload
@@ -33,16 +33,18 @@ def check(kernel: Kernel, workload: Workload) -> Sequence[Problem]:
 def entry_of(
     surface: Surface, filename: str, source: bytes, workload: Workload, wanted: str | None = None
 ) -> str:
-    """The function to enter: ``wanted``, else the one named like the workload, else the only one there is.
+    """The function to enter: ``wanted``, else the one named like the workload, else the only one there is,
+    else (Triton) the only one that launches a kernel.
 
     Raises KlineageError naming the file and what there is to choose from.
     """
     unit = parse(surface, filename, source)
     if surface == "cuda":
         return _cuda_entry(unit, wanted)
-    names = [f.name for f in unit.functions if _can_be_entry(surface, f)]
+    possible = [f for f in unit.functions if _can_be_entry(surface, f)]
+    names = entries(unit)
     if wanted is not None:
-        if wanted not in names:
+        if wanted not in [f.name for f in possible]:
             raise KlineageError(
                 f"{filename} has no function {wanted!r} to enter; it has {', '.join(names) or 'none'}"
             )
@@ -58,9 +60,47 @@ def entry_of(
                 f"{filename}:{broken[0]}: this is not valid {_LANGUAGE[surface]}, and no function to enter was found in it"
             )
         raise KlineageError(f"{filename} has no function to enter; {_NEEDED[surface]}")
-    raise KlineageError(
-        f"{filename} has several functions that could be entered; choose one with --entry: {', '.join(names)}"
-    )
+    launching = names if surface == "c" else [f.name for f in possible if _launches(unit, f)]
+    if len(launching) == 1:
+        return launching[0]
+    raise KlineageError(_several(unit, names, bool(launching)))
+
+
+def entries(unit: Unit) -> list[str]:
+    """The functions of a Triton or C file that may be entered, in order."""
+    possible = [f for f in unit.functions if _can_be_entry(unit.surface, f)]
+    return [f.name for f in possible if unit.surface != "c" or _returns_void(unit, f)]
+
+
+def _several(unit: Unit, names: list[str], launching: bool) -> str:
+    listed = ", ".join(names)
+    if unit.surface == "triton" and not any(f.jit for f in unit.functions):
+        return f"{unit.filename} has no @triton.jit function: there is no kernel text to walk"
+    if not launching:
+        return (
+            f"no function at the top of {unit.filename} launches a kernel as kernel[grid](...), and what is generated or launched "
+            f"elsewhere cannot be walked; add a host function that launches it, or choose one with --entry: {listed}"
+        )
+    return f"{unit.filename} has several functions that could be entered; choose one with --entry: {listed}"
+
+
+def _returns_void(unit: Unit, function: Function) -> bool:
+    kind, declarator = (function.definition.child_by_field_name(n) for n in ("type", "declarator"))
+    pointer = declarator is not None and declarator.type == "pointer_declarator"
+    return kind is not None and unit.text(kind) == "void" and not pointer
+
+
+def _launches(unit: Unit, function: Function) -> bool:
+    """Whether a host function launches a kernel of the file, ``kernel[grid](...)``."""
+    kernels = {f.name for f in unit.functions if f.jit}
+    for node in walk(function.body):
+        called = node.child_by_field_name("function") if node.type == "call" else None
+        value = (
+            called.child_by_field_name("value") if called is not None and called.type == "subscript" else None
+        )
+        if value is not None and unit.text(value) in kernels:
+            return True
+    return False
 
 
 _LANGUAGE = {"triton": "Python", "c": "C", "cuda": "CUDA C++"}
@@ -107,7 +147,10 @@ def _cuda_entry(unit: Unit, wanted: str | None) -> str:
 
 
 def _can_be_entry(surface: Surface, function: Function) -> bool:
-    return function.exported if surface == "c" else not function.jit and "." not in function.name
+    if surface == "c":
+        return function.exported and function.name != "main"
+    parent = function.node.parent
+    return not function.jit and parent is not None and parent.type == "module"
 
 
 def flags_of(surface: Surface, source: bytes) -> tuple[str, ...]:

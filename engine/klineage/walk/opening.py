@@ -159,8 +159,8 @@ def _refuse_broken(kernel: Kernel, workload: Workload, path: str) -> None:
     if problems:
         first = problems[0]
         where = f"{path}:{first.line}" if first.line else path
-        more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
-        readable = first.reason not in ("encoding", "syntax")
+        more = f" (klineage gate lists {len(problems) - 1} more)" if len(problems) > 1 else ""
+        readable = first.reason not in ("encoding", "syntax", "no_kernel")
         way_out = "; copy the kernel and its host function into a file of their own" if readable else ""
         raise KlineageError(f"{where}: {first.message}{more}{way_out}")
 

@@ -13,7 +13,8 @@ from klineage.workload import Workload
 #: More than any hand-written kernel; a file beyond it is refused before it is read into memory.
 MAX_BYTES = 1024 * 1024
 
-SUFFIXES: dict[str, Surface] = {".py": "triton", ".c": "c", ".cu": "cuda"}
+SUFFIXES: dict[str, Surface] = {".py": "triton", ".c": "c", ".cu": "cuda", ".cuh": "cuda"}
+_SURFACES = tuple(dict.fromkeys(SUFFIXES.values()))
 
 
 def read_kernel(
@@ -39,23 +40,21 @@ def kernel_of(
     return Kernel(chosen, name, function, source, flags=flags_of(chosen, source))
 
 
-def loose_kernel(path: Path) -> Kernel:
+def loose_kernel(path: Path, surface: str | None = None) -> Kernel:
     """The kernel in ``path`` when there is no workload that says what to enter: the last function that can be.
+
+    ``surface`` is its language where the file's name does not tell.
 
     Raises KlineageError for a file that is no text, or of no language that is walked.
     """
-    from klineage.surface.dispatch import autotune_configs, flags_of
+    from klineage.surface.dispatch import autotune_configs, entries, flags_of
     from klineage.surface.tree import parse
 
-    source, surface = read_bytes(path), surface_of(path.name)
-    functions = parse(surface, path.name, source).functions
-    if surface == "cuda":
-        entry = "+".join(f.name for f in functions if f.jit)
-    else:
-        entry = next(
-            (f.name for f in reversed(functions) if (f.exported if surface == "c" else not f.jit)), ""
-        )
-    kernel = Kernel(surface, path.name, entry, source, flags=flags_of(surface, source))
+    source, language = read_bytes(path), surface_of(path.name, surface)
+    unit = parse(language, path.name, source)
+    kernels = "+".join(f.name for f in unit.functions if f.jit)
+    entry = kernels if language == "cuda" else (entries(unit) or [""])[-1]
+    kernel = Kernel(language, path.name, entry, source, flags=flags_of(language, source))
     configs = autotune_configs(kernel)
     return replace(kernel, config=configs[0]) if configs else kernel
 
@@ -96,13 +95,13 @@ def refuse_no_text(source: bytes, what: str) -> None:
 def surface_of(name: str, surface: str | None = None) -> Surface:
     """The language of a file by its name, unless it is said. Raises KlineageError for one that is not walked."""
     if surface is not None:
-        for known in SUFFIXES.values():
+        for known in _SURFACES:
             if surface == known:
                 return known
-        raise KlineageError(f"unknown surface {surface!r}; this version walks {', '.join(SUFFIXES.values())}")
+        raise KlineageError(f"unknown surface {surface!r}; this version walks {', '.join(_SURFACES)}")
     try:
         return SUFFIXES[Path(name).suffix.lower()]
     except KeyError:
         raise KlineageError(
-            f"cannot tell the language of {Path(name).name}; say --surface {', '.join(SUFFIXES.values())}"
+            f"cannot tell the language of {Path(name).name}; say --surface {', '.join(_SURFACES)}"
         ) from None
