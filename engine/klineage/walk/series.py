@@ -106,7 +106,7 @@ def import_series(
     ordered = list(reversed(versions)) if naive_first else list(versions)
     work = _Import(ordered, naive_first, on_placed, on_gate, cancel)
     filename = _filename(ordered, surface)
-    expert = kernel_of(filename, ordered[0].source, workload, surface=surface, entry=entry)
+    expert = _expert(ordered[0], filename, workload, surface, entry)
     expert, target = opening.prepared(expert, workload, platform, ordered[0].name)
     wanted = opening.free_id(lineage_id or f"{workload.name}-{expert.surface}", set())
     begun = _begun(workspace, wanted, expert, ordered)
@@ -124,6 +124,17 @@ def import_series(
         placed.append(work.tell(outcome))
         last = number if outcome.how == "accepted" else last
     return Series(walk.id, tuple(placed))
+
+
+def _expert(
+    version: Version, filename: str, workload: Workload, surface: str | None, entry: str | None
+) -> Kernel:
+    try:
+        return kernel_of(filename, version.source, workload, surface=surface, entry=entry)
+    except KlineageError as error:
+        if version.name == filename:
+            raise
+        raise KlineageError(f"{version.name}, which is {filename} in the lineage: {error}") from error
 
 
 def _filename(versions: Sequence[Version], surface: str | None) -> str:
@@ -156,8 +167,12 @@ def _check_expert(work: _Import, walk: Walk) -> None:
 def _refuse_expert(work: _Import, report: Report) -> None:
     version = work.versions[0]
     _stop_if_nothing_was_judged(report, version)
+    order = "last" if work.naive_first else "first"
+    if report.verdict is Verdict.UNSUPPORTED:
+        raise KlineageError(
+            f"{version.name}, the {order} version, is the expert, and no gate here can judge it: {report.why}"
+        )
     if report.verdict is not Verdict.PASS:
-        order = "last" if work.naive_first else "first"
         raise KlineageError(
             f"{version.name}, the {order} version, is the expert and does not pass its own gate: {report.why}; "
             f"{'leave out' if work.naive_first else 'give'} --naive-first if the order is the other way round"

@@ -55,6 +55,10 @@ def _listed(files: Sequence[Path]) -> list[Path]:
         inside = [
             path for path in files[0].iterdir() if path.suffix in SUFFIXES and path.name != WORKLOAD_FILE
         ]
+        if not inside:
+            raise KlineageError(
+                f"no file in {files[0]} ends in {', '.join(SUFFIXES)}; name the versions themselves"
+            )
         return sorted((path for path in inside if path.is_file()), key=natural)
     if len(files) == 1 and not files[0].exists() and _PATTERN.search(files[0].name):
         if not files[0].parent.is_dir():

@@ -124,7 +124,7 @@ def _nvcc(
     compiler: cuda_tools.Compiler, source: bytes, name: str, arguments: tuple[str, ...], scratch: Path
 ) -> tuple[bytes | None, str]:
     (scratch / name).write_bytes(source)
-    command = [compiler.path, "-cubin", "-Xptxas", "-v", *arguments, name, "-o", "out.cubin"]
+    command = [compiler.path, "-cubin", "-Xptxas", "-v", *arguments, "-x", "cu", name, "-o", "out.cubin"]
     environment = {**os.environ, "LC_ALL": "C", "TMPDIR": str(scratch)}
     done = subprocess.run(
         command, cwd=scratch, env=environment, capture_output=True, text=True, errors="replace", check=False
