@@ -316,3 +316,39 @@ def test_damaged_kernels_are_read_too(surface: str) -> None:
         found = audit(Kernel(surface, name, "add_rmsnorm", bytes(text)))  # type: ignore[arg-type]
         lines = bytes(text).count(b"\n") + bytes(text).count(b"\r") + 1
         assert all(1 <= line <= lines for finding in found for line in finding.lines)
+
+
+DESCRIPTORS = """\
+import triton
+import triton.language as tl
+from triton.tools.tensor_descriptor import TensorDescriptor
+
+
+@triton.jit
+def tiled(source, y_ptr, BLOCK: tl.constexpr):
+    tl.store(y_ptr + tl.arange(0, BLOCK), source.load([0]))
+
+
+@triton.jit
+def plain(x_ptr, y_ptr, BLOCK: tl.constexpr):
+    tl.store(y_ptr + tl.arange(0, BLOCK), tl.load(x_ptr + tl.arange(0, BLOCK)))
+
+
+def run(x, y):
+    tiled[(1,)](TensorDescriptor(x, [16], [1], [16]), y, BLOCK=16)
+    plain[(1,)](x, y, BLOCK=16)
+"""
+
+
+def test_a_descriptor_of_the_host_belongs_to_the_kernel_that_loads_through_it() -> None:
+    kernel = Kernel("triton", "k.py", "run", DESCRIPTORS.encode())
+    places = {f.locus for f in audit(kernel) if f.name == "tensor_descriptor" and f.state == "present"}
+    assert places == {"k.py::tiled"}
+
+
+def test_no_line_is_cited_where_a_rule_can_only_say_that_a_mechanism_is_in_the_file() -> None:
+    """The rule leaves this tile alone, so it changes no line; the first line of the function shows nothing."""
+    top = "// klineage: launch kernel grid=(4) block=(64)\nconstexpr int C = 4;"
+    tile = "float t[C]; for (int i = 0; i < C; i++) t[i] = a[n + i]; for (int i = 0; i < C; i++) b[i] = t[i];"
+    found = of(cuda(tile, top=top), "register_tiling")
+    assert (found.state, found.by, found.lines) == ("present", "rules:register-tile", ())

@@ -151,7 +151,10 @@ def _touched(kernel: Kernel, rule: Rule, site: Site) -> tuple[int, ...]:
         edits = rule.remove(kernel, site).edits
     except NotApplicable:
         node = unit.loci.get(site.locus)
-        return (unit.line(node.start_byte),) if node is not None else ()
+        whole = (
+            "/" not in site.locus
+        )  # a function's first line shows nothing of a mechanism somewhere in the file
+        return (unit.line(node.start_byte),) if node is not None and not whole else ()
     lines: set[int] = set()
     for edit in edits:
         last = max(edit.start, edit.end - 1)

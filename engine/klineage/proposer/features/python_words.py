@@ -157,7 +157,11 @@ class Calls:
     def loads_descriptor(self, function: Function) -> bool:
         """Whether a parameter is read or written by a method of its own: ``x_desc.load([...])``."""
         parameters = function.definition.child_by_field_name("parameters")
-        named = _identifiers(self.unit, parameters) if parameters is not None else set()
+        given = elements(parameters) if parameters is not None else []
+        first = (next((n for n in walk(node) if n.type == "identifier"), None) for node in given)
+        named = {
+            self.unit.text(name) for name in first if name is not None
+        }  # and none of an annotation: tl.constexpr
         for node in walk(function.body):
             called = node.child_by_field_name("function") if node.type == "call" else None
             if called is not None and called.type == "attribute":
