@@ -352,3 +352,11 @@ def test_no_line_is_cited_where_a_rule_can_only_say_that_a_mechanism_is_in_the_f
     tile = "float t[C]; for (int i = 0; i < C; i++) t[i] = a[n + i]; for (int i = 0; i < C; i++) b[i] = t[i];"
     found = of(cuda(tile, top=top), "register_tiling")
     assert (found.state, found.by, found.lines) == ("present", "rules:register-tile", ())
+
+
+def test_a_macro_that_names_a_kernel_makes_it_no_part_of_another() -> None:
+    """As files do that list what a template is compiled for."""
+    text = 'extern "C" __global__ void first(float *y) { y[0] = 1; }\n'
+    text += 'extern "C" __global__ void second(float *y) { y[0] = __fdividef(y[0], 3.0f); }\n#define EACH(T) second(T)\n'
+    found = audit(Kernel("cuda", "k.cu", "first+second", text.encode()))
+    assert {f.locus for f in found if f.name == "math_approx" and f.lines} == {"k.cu::second"}

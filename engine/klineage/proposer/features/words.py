@@ -88,7 +88,7 @@ class Reading:
         """
         if not self.kernels:
             return dict.fromkeys((f.name for f in self.unit.functions), self.home)
-        names = {f.name for f in self.unit.functions}
+        names = {f.name for f in self.unit.functions} - {k.name for k in self.kernels}
         mentioned: dict[str, set[str]] = {}
         for word in words:
             if word.function is not None:
@@ -101,7 +101,7 @@ class Reading:
                 name = todo.pop()
                 if name not in reached:
                     reached[name] = kernel.locus
-                    todo += mentioned.get(name, set()) & names - {k.name for k in self.kernels}
+                    todo += mentioned.get(name, set()) & names
         return reached
 
     def live(self, node: Node) -> bool:
