@@ -119,7 +119,8 @@ def _first_pass(unit: Unit, online: _Online) -> bytes:
     carried = {n for s in body if s not in keep for n in defined(unit, s)} & needed
     kept = {n for s in keep for n in _carried(unit, s)}
     if (carried | kept) - {online.running}:
-        raise NotApplicable(f"the loop carries {sorted(carried | kept)} from one pass into the next")
+        names = ", ".join(sorted(carried | kept))
+        raise NotApplicable(f"the loop carries {names} from one pass into the next")
     gone = delete_statements(unit, [s for s in body if s not in keep])
     name = sides(online.maximum)
     assert name is not None
