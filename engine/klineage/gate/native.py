@@ -188,8 +188,10 @@ def timed(answer: dict[str, Any], size: str, floor: float | None = None) -> Stag
 
 
 def _noisy(answer: dict[str, Any]) -> StageResult:
-    summary = str(answer["summary"]) or (
-        f"too noisy for a number: ±{min(answer['half'], 9.99):.1%} after {answer['rounds']} rounds in {answer['groups']} group{'s' if answer['groups'] != 1 else ''}"
+    groups = int(answer["groups"])
+    rounds = f"{answer['rounds']} rounds in {groups} group{'' if groups == 1 else 's'}"
+    summary = (
+        str(answer["summary"]) or f"too noisy for a number: ±{min(answer['half'], 9.99):.1%} after {rounds}"
     )
     return StageResult(
         "profile",
