@@ -141,7 +141,9 @@ def _hinted_again(unit: Unit, function: Function, again: list[tuple[str, str]]) 
         if definition is not None and (block not in last or definition.end_byte > last[block].end_byte):
             last[block] = definition
         elif definition is None and name not in parameters(unit, function):
-            raise NotApplicable(f"{name!r} has no assignment of its own in the function, so it cannot be hinted")
+            raise NotApplicable(
+                f"{name!r} has no assignment of its own in the function, so it cannot be hinted"
+            )
     edits = []
     for block, lines in blocks.items():
         node = last.get(block, statements(function.body)[0])
