@@ -213,3 +213,38 @@ def test_a_reduction_in_stages_of_another_form_is_left_alone(old, new, why) -> N
     source = (JURY / "mean_tree.py").read_text()
     assert old in source
     assert why in reasons(kernel(source.replace(old, new, 1)))["split-reduction"]
+
+
+EVEN = (
+    HEAD
+    + """def k(x, y, n, EVEN: tl.constexpr, B: tl.constexpr):
+    at = tl.program_id(0) * B + tl.arange(0, B)
+    if EVEN:
+        v = tl.load(x + at)
+    else:
+        v = tl.load(x + at, mask=at < n, other=0.0)
+    tl.store(y + at, v, mask=at < n)
+
+
+def entry(x, y, n):
+    config = {"B": 64}
+    k[(triton.cdiv(n, 64),)](GIVEN)
+"""
+)
+
+
+def test_a_parameter_goes_from_a_launch_with_what_it_gets_and_nothing_else() -> None:
+    given = kernel(EVEN.replace("GIVEN", "x, y, n, EVEN=n % 64 == 0, **config"))
+    (candidate,) = (c for c in propose(given) if c.proposer == "rules:even-masks")
+    assert "(x, y, n, **config)" in after(given, candidate).text
+
+
+def test_a_launch_that_unpacks_its_arguments_keeps_its_parameters() -> None:
+    """Where ``EVEN=`` comes from is nowhere in the text, so it cannot be taken out of the launch."""
+    for launched in ("x, y, *more, EVEN=n % 64 == 0, B=64", "*more, B=64", "x, *more, n % 64 == 0, B=64"):
+        given = kernel(EVEN.replace("GIVEN", launched))
+        offered = [c for c in propose(given) if c.proposer == "rules:even-masks"]
+        if "EVEN=" in launched:
+            assert "x, y, *more, B=64)" in after(given, offered[0]).text
+        else:
+            assert offered == []

@@ -10,6 +10,7 @@ from functools import lru_cache
 from tree_sitter import Node
 
 from klineage.kernel import Kernel
+from klineage.proposer.rules.rule import NotApplicable
 from klineage.surface.autotune import pinned
 from klineage.surface.lists import elements, remove_elements
 from klineage.surface.tree import Edit, Function, Unit, ancestors, parse_kernel, walk
@@ -243,7 +244,11 @@ def stale_comments(unit: Unit, root: Node, pattern: str) -> tuple[Edit, ...]:
 
 
 def drop_parameter(unit: Unit, function: Function, names_gone: list[str]) -> tuple[Edit, ...]:
-    """Take parameters out of a kernel's signature and out of all its launches (by name or position)."""
+    """Take parameters out of a kernel's signature and out of all its launches (by name or position).
+
+    Raises NotApplicable where a launch unpacks its arguments (``*strides``, ``**config``), so that it is not in the
+    text which of them a parameter gets.
+    """
     known = parameters(unit, function)
     listing = function.definition.child_by_field_name("parameters")
     gone = [known[n] for n in names_gone if n in known]
@@ -251,12 +256,13 @@ def drop_parameter(unit: Unit, function: Function, names_gone: list[str]) -> tup
     order = list(known)
     for launch in launches(unit, function.name):
         given = elements(launch.arguments)
-        drop = [a for a in given if _keyword_name(unit, a) in names_gone]
-        drop += [
-            a
-            for i, a in enumerate(given)
-            if a.type != "keyword_argument" and order[i : i + 1] != [] and order[i] in names_gone
-        ]
+        named = {_keyword_name(unit, a): a for a in given}
+        placed = [a for a in given if a.type not in ("keyword_argument", "dictionary_splat")]
+        by_place = dict(zip(order, placed, strict=False))
+        unpacked = any(a.type in ("list_splat", "dictionary_splat") for a in given)
+        if unpacked and any(n in order and n not in named for n in names_gone):
+            raise NotApplicable(f"a launch of {function.name} unpacks its arguments")
+        drop = [found for n in names_gone if (found := named.get(n) or by_place.get(n)) is not None]
         if drop:
             edits += remove_elements(unit, launch.arguments, drop)
     return tuple(edits)
