@@ -2,7 +2,8 @@
 
 from klineage.walk.automatic import Listener, WalkLimits, WalkOutcome, walk_automatically
 from klineage.walk.opening import demo, new_lineage, open_workspace, tested_oracle
-from klineage.walk.session import Walk, WalkState
+from klineage.walk.session import Walk
+from klineage.walk.state import WalkState
 from klineage.walk.trust import Untrusted
 
 __all__ = [

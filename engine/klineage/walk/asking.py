@@ -16,7 +16,8 @@ from klineage.proposer.candidate import Candidate
 from klineage.walk import naming
 
 if TYPE_CHECKING:
-    from klineage.walk.session import Walk, WalkState
+    from klineage.walk.session import Walk
+    from klineage.walk.state import WalkState
 
 
 def task(walk: Walk, state: WalkState, hint: str = "") -> Task:

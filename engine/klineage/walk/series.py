@@ -17,8 +17,9 @@ from klineage.proposer.candidate import Candidate
 from klineage.proposer.vocabulary import ACTIONS
 from klineage.walk import naming, opening
 from klineage.walk.reading import kernel_of, surface_of
-from klineage.walk.session import Walk, WalkState
+from klineage.walk.session import Walk
 from klineage.walk.settling import FalseClaim
+from klineage.walk.state import WalkState
 from klineage.walk.versions import Version
 from klineage.workload import Workload
 

@@ -4,66 +4,26 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Collection, Generator, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from klineage.errors import KlineageError
-from klineage.gate import GateEvent, GateRequest, Report, Verdict, gate, report_from_json, report_to_json
-from klineage.kernel import Feature, Kernel
+from klineage.gate import GateEvent, GateRequest, Report, gate, report_from_json, report_to_json
+from klineage.kernel import Kernel
 from klineage.lineage import Draft, Meta, Moved, Settlement, Step, Workspace, line_ops, take_hunks
 from klineage.proposer.base import Attempt, OnProposerEvent, Proposer, Task
 from klineage.proposer.candidate import Candidate
-from klineage.walk import asking, forward, naming, records, settling, trust
+from klineage.walk import accepting, asking, forward, naming, records, settling, trust
 from klineage.walk.deriving import Derivation
 from klineage.walk.putting_back import Ask
 from klineage.walk.snapshot import kernel_from, workload_from
+from klineage.walk.state import WalkState
 from klineage.workload import WORKLOAD_FILE, Workload
 
 if TYPE_CHECKING:
     from klineage.proposer.features import Finding
 
 OnEvent = Callable[[GateEvent], None]
-
-
-@dataclass(frozen=True)
-class WalkState:
-    """A consistent picture of a walk, read from git in one go."""
-
-    meta: Meta
-    steps: tuple[Step, ...]  # the expert first, the simplest state last
-    rejected: tuple[Step, ...]
-    kernel: Kernel  # at the head
-    sealed: bool
-    can_undo: str  # what undo would take back; empty when nothing can be undone
-    can_redo: str
-    settled: tuple[Settlement, ...] = ()  # what persons said of unknown mechanisms, on any state
-
-    @property
-    def head(self) -> Step:
-        return self.steps[-1]
-
-    @cached_property
-    def features(self) -> tuple[Feature, ...]:
-        """What is present at the head; looked for when it is first asked for."""
-        from klineage.proposer.features import features
-
-        return tuple(features(self.kernel, self.words))
-
-    @property
-    def words(self) -> tuple[Settlement, ...]:
-        """What persons' words come to at the head."""
-        return settling.words_at(self.settled, self.steps)
-
-    def kernel_of(self, candidate: Candidate) -> Kernel:
-        """The kernel that accepting ``candidate`` would make the new head."""
-        return candidate.kernel(self.kernel)
-
-    def rejection_of(self, candidate: Candidate) -> Step | None:
-        """The rejection of exactly this candidate on this head, if there was one."""
-        wanted = self.kernel_of(candidate).hash
-        tried = (s for s in self.rejected if s.parent == self.head.commit)
-        return next((s for s in tried if s.kernel == wanted), None)
 
 
 class Walk:
@@ -282,23 +242,7 @@ class Walk:
         with self._deciding:
             state = self.state()
             kernel = state.kernel_of(candidate)
-            if report.kernel != kernel.hash:
-                raise KlineageError(
-                    "this gate result belongs to other bytes; gate the kernel again, then accept"
-                )
-            if report.baseline != state.kernel.hash:
-                raise Moved("this gate result was taken on another step; gate the kernel again, then accept")
-            if report.verdict is Verdict.UNSUPPORTED:
-                raise KlineageError(
-                    f"nothing is known of what this kernel computes, so it is no step yet: {report.why}"
-                )
-            if report.verdict is not Verdict.PASS:
-                raise KlineageError(f"the gate did not pass ({report.why}); edit the kernel or reject it")
-            if report.phase == "screening" or report.fixed_seed:
-                kind = "replays fixed seeds" if report.fixed_seed else "is a screening"
-                raise KlineageError(
-                    f"this gate result {kind}, which is no evidence; gate the kernel again, then accept"
-                )
+            accepting.check_evidence(report, kernel, state)
             by_hand = edited or candidate.by_hand
             if problem := self.claim_problem(candidate, report, edited=by_hand):
                 if self.state().head.commit != state.head.commit:
