@@ -119,6 +119,16 @@ def _limits(arguments: argparse.Namespace) -> WalkLimits:
     return WalkLimits(arguments.max_steps, arguments.max_rejections, seconds)
 
 
+def _say_what_stays(walk: Walk) -> None:
+    """The simplest form that rules reach is not always one without mechanisms."""
+    from klineage.proposer.rules import why_not
+
+    stays = why_not(walk.state().kernel)
+    if stays:
+        seen = plural(len(stays), "mechanism")
+        say(f"rules see {seen} that they cannot take out (klineage propose {walk.id} --all says why)")
+
+
 def _walk(arguments: argparse.Namespace) -> int:
     import threading
 
@@ -169,6 +179,8 @@ def _walk(arguments: argparse.Namespace) -> int:
         say(f"{walk.id}: {counts}; stopped at: {outcome.stopped}")
         if outcome.note:
             say(outcome.note)
+        if outcome.stopped == "simplest form" and proposer.name == "rules":
+            _say_what_stays(walk)
         if total.calls:
             from klineage_tui.presentation.spending import spend_line
 

@@ -73,3 +73,29 @@ def test_a_model_is_asked_about_what_is_unknown_and_a_person_decides(
     fusion = next(row for row in klineage_json(*ask)["features"] if row["name"] == "fusion")
     assert (fusion["state"], fusion["opinion"]["supported"]) == ("unknown", False)
     assert len(messages.requests) == 1, "the answer was paid for"
+
+
+TILE = """#include <math.h>
+#include <stdint.h>
+#define SUMS 4
+void norms(const float *x, float *y, int64_t rows, int64_t columns) {
+  for (int64_t r = 0; r < rows; r++) {
+    float sums[SUMS] = {0}, rest = 0;
+    int64_t c = 0;
+    for (; c + 4 <= columns; c += 4)
+      for (int s = 0; s < SUMS; s++) sums[s] += x[r * columns + c + s] * x[r * columns + c + s];
+    for (; c < columns; c++) rest += x[r * columns + c] * x[r * columns + c];
+    for (int s = 0; s < SUMS; s++) rest += sums[s];
+    y[r] = sqrtf(rest);
+  }
+}
+"""
+
+
+def test_a_walk_says_what_rules_see_and_leave_in(tmp_path: Path, klineage: Command) -> None:
+    (tmp_path / "tile.c").write_text(TILE)
+    workload = Path(__file__).parents[1] / "series" / "row_norms"
+    klineage("new", tmp_path / "tile.c", "--workload", workload, "-w", tmp_path, "--id", "tile")
+    walked = klineage("walk", "tile", "-w", tmp_path).stdout
+    assert "0 accepted, 0 rejected; stopped at: simplest form" in walked
+    assert "rules see 1 mechanism that they cannot take out (klineage propose tile --all says why)" in walked
