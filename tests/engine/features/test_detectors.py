@@ -360,3 +360,9 @@ def test_a_macro_that_names_a_kernel_makes_it_no_part_of_another() -> None:
     text += 'extern "C" __global__ void second(float *y) { y[0] = __fdividef(y[0], 3.0f); }\n#define EACH(T) second(T)\n'
     found = audit(Kernel("cuda", "k.cu", "first+second", text.encode()))
     assert {f.locus for f in found if f.name == "math_approx" and f.lines} == {"k.cu::second"}
+
+
+def test_a_remark_that_goes_with_a_mechanism_is_not_what_shows_it() -> None:
+    body = "    at = tl.arange(0, BLOCK)\n    # a promise to the compiler\n\n    tl.assume(n > 0)\n    tl.store(y_ptr + at, n)"
+    kernel = triton(body)
+    assert shown(kernel, "alignment") == ["tl.assume(n > 0)"]

@@ -159,4 +159,9 @@ def _touched(kernel: Kernel, rule: Rule, site: Site) -> tuple[int, ...]:
     for edit in edits:
         last = max(edit.start, edit.end - 1)
         lines |= set(range(unit.line(edit.start), unit.line(last) + 1))
-    return tuple(sorted(lines))
+    text = kernel.text.splitlines()
+    remark = "#" if kernel.surface == "triton" else "//"
+    code = {n for n in lines if n <= len(text) and (t := text[n - 1].strip()) and not t.startswith(remark)}
+    return tuple(
+        sorted(code or lines)
+    )  # what goes with a mechanism is also remarks on it, which show nothing
