@@ -22,6 +22,7 @@ from klineage_tui.commands.common import (
     print_json,
     say,
     say_step,
+    shown_command,
     step_row,
 )
 
@@ -119,14 +120,15 @@ def _limits(arguments: argparse.Namespace) -> WalkLimits:
     return WalkLimits(arguments.max_steps, arguments.max_rejections, seconds)
 
 
-def _say_what_stays(walk: Walk) -> None:
+def _say_what_stays(walk: Walk, arguments: argparse.Namespace) -> None:
     """The simplest form that rules reach is not always one without mechanisms."""
     from klineage.proposer.rules import why_not
 
     stays = why_not(walk.state().kernel)
     if stays:
         seen = plural(len(stays), "mechanism")
-        say(f"rules see {seen} that they cannot take out (klineage propose {walk.id} --all says why)")
+        told = shown_command(arguments, f"propose {walk.id} --all")
+        say(f"rules see {seen} that they cannot take out ({told} says why)")
 
 
 def _walk(arguments: argparse.Namespace) -> int:
@@ -180,7 +182,7 @@ def _walk(arguments: argparse.Namespace) -> int:
         if outcome.note:
             say(outcome.note)
         if outcome.stopped == "simplest form" and proposer.name == "rules":
-            _say_what_stays(walk)
+            _say_what_stays(walk, arguments)
         if total.calls:
             from klineage_tui.presentation.spending import spend_line
 

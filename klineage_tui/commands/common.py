@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,6 +25,12 @@ def add_workspace(parser: argparse.ArgumentParser) -> None:
         "-w", "--workspace", type=Path, default=None, metavar="DIR",
         help="the workspace (default: $KLINEAGE_WORKSPACE, or here)",
     )  # fmt: skip
+
+
+def shown_command(arguments: argparse.Namespace, words: str) -> str:
+    """A command to type next, on the workspace that this one was given."""
+    where = "" if arguments.workspace is None else f" -w {shlex.quote(str(arguments.workspace))}"
+    return f"klineage {words}{where}"
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:

@@ -20,6 +20,7 @@ from klineage_tui.commands.common import (
     print_json,
     say,
     say_step,
+    shown_command,
     step_row,
 )
 
@@ -132,7 +133,8 @@ def _proposal(walk: Walk, arguments: argparse.Namespace) -> Candidate:
     candidates = walk.candidates()
     if not 1 <= number <= len(candidates):
         raise KlineageError(
-            f"{walk.id} has {plural(len(candidates), 'proposal')}, not a number {number}; klineage propose {walk.id} lists them"
+            f"{walk.id} has {plural(len(candidates), 'proposal')}, not a number {number}; "
+            f"{shown_command(arguments, f'propose {walk.id}')} lists them"
         )
     return candidates[number - 1]
 

@@ -19,6 +19,7 @@ from klineage_tui.commands.common import (
     plural,
     print_json,
     say,
+    shown_command,
 )
 
 if TYPE_CHECKING:
@@ -112,7 +113,8 @@ class _Listener:
 def _say_answer(walk: Walk, arguments: argparse.Namespace, row: dict[str, Any] | None) -> None:
     if row is None:
         say(
-            f"{walk.id}: {arguments.proposer} sees nothing left to take out; klineage seal {walk.id} ends the walk"
+            f"{walk.id}: {arguments.proposer} sees nothing left to take out; "
+            f"{shown_command(arguments, f'seal {walk.id}')} ends the walk"
         )
         return
     for note in row["notes"]:
@@ -123,7 +125,8 @@ def _say_answer(walk: Walk, arguments: argparse.Namespace, row: dict[str, Any] |
     if arguments.diff:
         say(str(row["diff"]))
     budget = f" --budget {arguments.budget}" if arguments.budget else ""
-    say(f"klineage accept {walk.id} --proposer {arguments.proposer}{budget} gates it and takes it")
+    words = f"accept {walk.id} --proposer {arguments.proposer}{budget}"
+    say(f"{shown_command(arguments, words)} gates it and takes it")
 
 
 def record_command(parser: argparse.ArgumentParser) -> Run:

@@ -15,6 +15,7 @@ from klineage_tui.commands.common import (
     opened_workspace,
     print_json,
     say,
+    shown_command,
     step_row,
 )
 
@@ -68,7 +69,8 @@ def _log(arguments: argparse.Namespace) -> int:
         print_json([step_row(step) for step in steps])
         return 0
     if arguments.forward and not forward:
-        say(f"{arguments.id} is not sealed yet; klineage seal {arguments.id} writes the forward lineage")
+        seal = shown_command(arguments, f"seal {arguments.id}")
+        say(f"{arguments.id} is not sealed yet; {seal} writes the forward lineage")
     from klineage_tui.presentation.details import outcome
     from klineage_tui.text.columns import pad, widest
 

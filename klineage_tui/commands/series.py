@@ -19,6 +19,7 @@ from klineage_tui.commands.common import (
     plural,
     print_json,
     say,
+    shown_command,
     step_row,
     use_host,
 )
@@ -78,7 +79,7 @@ def _import(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json({"id": series.id, "versions": [_row(placed) for placed in series.placed]})
     else:
-        _say_end(series)
+        _say_end(series, arguments)
     return 0
 
 
@@ -108,12 +109,12 @@ def _say_placed(placed: Placed) -> None:
         say(f"{mark} {placed.step.number:>2}  {name:<20}  {placed.step.subject:<40}  {about}".rstrip())
 
 
-def _say_end(series: Series) -> None:
+def _say_end(series: Series, arguments: argparse.Namespace) -> None:
     known = series.count("known")
     parts = [plural(series.count("accepted"), "step")]
     parts += [f"{n} {word}" for word in ("rejected", "same") if (n := series.count(word))]
     parts += [f"{plural(known, 'version')} known"] if known else []
-    say(f"{series.id}: {', '.join(parts)}; klineage seal {series.id} turns it round")
+    say(f"{series.id}: {', '.join(parts)}; {shown_command(arguments, f'seal {series.id}')} turns it round")
 
 
 def _row(placed: Placed) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from klineage_tui.commands.common import (
     plural,
     print_json,
     say,
+    shown_command,
     step_row,
 )
 from klineage_tui.commands.deriving import add_budget, asking
@@ -71,14 +72,18 @@ def _propose(arguments: argparse.Namespace) -> int:
             return 0
         if not rows:
             way_on = (
-                f"klineage seal {walk.id} ends the walk"
+                f"{shown_command(arguments, f'seal {walk.id}')} ends the walk"
                 if len(state.steps) > 1
-                else f"simplify it by hand: klineage accept {walk.id} --file YOURS"
+                else f"simplify it by hand: {shown_command(arguments, f'accept {walk.id} --file YOURS')}"
             )
             seen = plural(len(_not_offered(state.kernel)), "mechanism")
             what = "no rule sees anything left to remove"
             if not seen.startswith("0 "):
-                told = "listed below" if arguments.all else f"klineage propose {walk.id} --all says why"
+                told = (
+                    "listed below"
+                    if arguments.all
+                    else f"{shown_command(arguments, f'propose {walk.id} --all')} says why"
+                )
                 what = f"rules see {seen} that they cannot take out ({told})"
             say(f"{walk.id}: {what}; {way_on}")
         for row in rows:

@@ -179,7 +179,7 @@ def _fail(error: anthropic.APIError, api: anthropic.Anthropic, question: Questio
 
 def _no_key() -> Outcome:
     return _impossible(
-        "there is no API key: export ANTHROPIC_API_KEY, or set up a profile of the SDK; --proposer rules needs none"
+        "there is no API key: export ANTHROPIC_API_KEY, or set up a profile of the SDK; the rules need none"
     )
 
 
