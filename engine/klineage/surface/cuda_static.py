@@ -113,6 +113,9 @@ def _entry(unit: Unit, kernel: Kernel, workload: Workload, found: Declared) -> I
             yield Problem("no_entry", text, unit.line(function.definition.start_byte))
         elif not function.exported:
             text = f'{name} needs C linkage, so that it can be found by its name: extern "C" __global__ void {name}(...)'
+            around = function.definition.parent
+            if around is not None and around.type == "template_declaration":
+                text = f"{name} is a template and so has no name to be launched by; make constants of its parameters"
             yield Problem("no_entry", text, unit.line(function.definition.start_byte))
     known = _Known(unit, kernel, workload, found)
     written: set[str] = set()

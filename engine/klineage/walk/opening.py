@@ -152,6 +152,10 @@ def demo(path: Path) -> tuple[str, ...]:
         workspace.close()
 
 
+#: Reasons that lie in what else a file does, and not in its kernel.
+_OF_THE_FILE = ("import", "include", "exports", "host_compute", "host_code")
+
+
 def _refuse_broken(kernel: Kernel, workload: Workload, path: str) -> None:
     from klineage.surface.dispatch import check
 
@@ -160,8 +164,9 @@ def _refuse_broken(kernel: Kernel, workload: Workload, path: str) -> None:
         first = problems[0]
         where = f"{path}:{first.line}" if first.line else path
         more = f" (klineage gate lists {len(problems) - 1} more)" if len(problems) > 1 else ""
-        readable = first.reason not in ("encoding", "syntax", "no_kernel")
-        way_out = "; copy the kernel and its host function into a file of their own" if readable else ""
+        whole = "kernel and its host function into a file of their own"
+        copied = f"copy the {whole if kernel.surface == 'triton' else 'kernel into a file of its own'}"
+        way_out = f"; {copied}" if first.reason in _OF_THE_FILE else ""
         raise KlineageError(f"{where}: {first.message}{more}{way_out}")
 
 

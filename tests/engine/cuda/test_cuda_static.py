@@ -117,7 +117,7 @@ def test_parameters_that_cannot_be_passed_are_named(rows: Workload) -> None:
 
 
 def test_an_entry_without_c_linkage_is_told_how(rows: Workload) -> None:
-    source = b"// klineage: launch k grid=(1) block=(1)\ntemplate <typename T> __global__ void k(T *y) { y[0] = 1; }"
+    source = b"// klineage: launch k grid=(1) block=(1)\n__global__ void k(float *y) { y[0] = 1; }"
     problem = check(Kernel("cuda", "k.cu", "k", source), rows)[0]
     assert problem.reason == "no_entry"
     assert 'extern "C" __global__ void k(...)' in problem.message
@@ -180,3 +180,10 @@ def test_line_endings_and_odd_bytes_do_not_matter(tmp_path: Path, cuda: Make, ro
         read = read_kernel(path, rows)
         assert read.source == source
         assert check(read, rows) == []
+
+
+def test_a_template_is_not_told_to_have_c_linkage(rows: Workload) -> None:
+    """No template can: ``extern "C"`` before one is an error of the compiler."""
+    text = "// klineage: launch k grid=(1) block=(32)\ntemplate <int N> __global__ void k(float *y) { y[0] = N; }\n"
+    (problem, *_) = check(Kernel("cuda", "k.cu", "k", text.encode()), rows)
+    assert problem.message.startswith("k is a template and so has no name to be launched by")
