@@ -2,23 +2,12 @@
 
 from __future__ import annotations
 
-import math
+from klineage.numbers import three
+
+__all__ = ["count", "latency", "ratio", "seconds", "size", "three"]
 
 _SCALES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 _BINARY = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
-
-
-def three(value: float) -> str:
-    """Three significant digits, without an exponent where people would not write one."""
-    if not math.isfinite(value):
-        return str(value)
-    if value == 0:
-        return "0"
-    rounded = float(f"{value:.2e}")  # first, so that 9.999 is 10.0 and not 10.00
-    magnitude = math.floor(math.log10(abs(rounded)))
-    if magnitude >= 6 or magnitude < -4:
-        return f"{value:.2e}"
-    return f"{rounded:.{max(0, 2 - magnitude)}f}"
 
 
 def latency(milliseconds: float) -> str:

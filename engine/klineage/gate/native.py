@@ -14,6 +14,7 @@ from klineage.gate.request import fresh_seeds, kernel_job, workload_job
 from klineage.gate.session import Session, failed
 from klineage.gate.verdict import Effect, Measurement, StageResult, Trust, Verdict
 from klineage.kernel import Kernel
+from klineage.numbers import three
 from klineage.workload import Workload
 
 _DRIFTS = 1.25  # changes of the machine's speed, slowest over fastest, that a summary mentions
@@ -164,20 +165,22 @@ def timed(answer: dict[str, Any], size: str, floor: float | None = None) -> Stag
     measurement = _measurement(answer, size, floor)
     ms = measurement.candidate_ms
     if floor is not None and ms < IMPOSSIBLE * floor:
-        summary = (
-            f"{ms:.3g} ms at {size} is impossible: the least traffic and arithmetic alone take {floor:.3g} ms"
-        )
+        summary = f"{three(ms)} ms at {size} is impossible: the least traffic and arithmetic alone take {three(floor)} ms"
         return StageResult("profile", Verdict.FAIL, "impossible", summary, measurement=measurement)
-    bound = f", floor {floor:.3g} ms" if floor is not None else ""
+    bound = f", floor {three(floor)} ms" if floor is not None else ""
     if measurement.ratio is None:
-        summary = f"{ms:.3g} ms at {size}, measured alone{bound}"
+        summary = f"{three(ms)} ms at {size}, measured alone{bound}"
         return StageResult(
             "profile", Verdict.PASS, "ok", summary, numbers=_numbers(answer), measurement=measurement
         )
-    effect = Effect(answer["effect"])
+    effect, low, high = Effect(answer["effect"]), measurement.low, measurement.high
+    before = measurement.baseline_ms
+    assert low is not None and high is not None and before is not None, (
+        "a ratio has an interval and a baseline"
+    )
     summary = (
-        f"{effect.value} {measurement.ratio:.3g}x [{measurement.low:.3g}, {measurement.high:.3g}], "
-        f"noise {measurement.noise:.1%}: {ms:.3g} ms of {measurement.baseline_ms:.3g} ms at {size}{bound}"
+        f"{effect.value} {three(measurement.ratio)}x [{three(low)}, {three(high)}], "
+        f"noise {measurement.noise:.1%}: {three(ms)} ms of {three(before)} ms at {size}{bound}"
     )
     numbers = _numbers(answer)
     if numbers.get("drift", 1.0) > _DRIFTS:

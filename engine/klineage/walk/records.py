@@ -7,6 +7,7 @@ from dataclasses import replace
 from klineage.gate import Effect, Measurement, Report, StageResult
 from klineage.kernel import Kernel
 from klineage.lineage import Meta, StepRecord
+from klineage.numbers import three
 from klineage.proposer.candidate import Candidate
 
 
@@ -61,10 +62,8 @@ def _profile_text(stage: StageResult | None) -> str:
 def measurement_text(m: Measurement) -> str:
     """Interval, both latencies, the clock: ``[1.75, 1.79] 0.342 ms of 0.193 ms (cuda-event, paper)``."""
     if m.baseline_ms is None or m.low is None or m.high is None:
-        return f"{m.candidate_ms:.3g} ms ({m.timer}, {m.size})"
-    return (
-        f"[{m.low:.3g}, {m.high:.3g}] {m.candidate_ms:.3g} ms of {m.baseline_ms:.3g} ms ({m.timer}, {m.size})"
-    )
+        return f"{three(m.candidate_ms)} ms ({m.timer}, {m.size})"
+    return f"[{three(m.low)}, {three(m.high)}] {three(m.candidate_ms)} ms of {three(m.baseline_ms)} ms ({m.timer}, {m.size})"
 
 
 def _ratio(report: Report) -> float | None:

@@ -196,7 +196,7 @@ def test_the_profile_tells_of_clocks_timer_and_floor() -> None:
     session: Any = Told()
     result = timed_on_gpu(session, answer, "paper")
     assert result.verdict is Verdict.PASS
-    assert "floor 1 ms" in result.summary
+    assert "floor 1.00 ms" in result.summary
     assert "CUPTI saw 3 of 80" in result.summary
     assert result.summary.endswith("the clock moved between 1200 and 1900 MHz")
     assert session.environment["gpu clocks"] == "1900 MHz, memory 3200 MHz"

@@ -1,0 +1,18 @@
+"""Numbers as people read them."""
+
+from __future__ import annotations
+
+import math
+
+
+def three(value: float) -> str:
+    """Three significant digits, without an exponent where people would not write one."""
+    if not math.isfinite(value):
+        return str(value)
+    if value == 0:
+        return "0"
+    rounded = float(f"{value:.2e}")  # first, so that 9.999 is 10.0 and not 10.00
+    magnitude = math.floor(math.log10(abs(rounded)))
+    if magnitude >= 6 or magnitude < -4:
+        return f"{value:.2e}"
+    return f"{rounded:.{max(0, 2 - magnitude)}f}"
