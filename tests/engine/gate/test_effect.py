@@ -154,3 +154,10 @@ def test_a_kernel_that_memory_slows_down_once_its_outputs_were_written_is_not_bl
     """Cold, it is no faster than the baseline; but as slow where its output is there already."""
     told = [process(g, wall_ms=[0.2, 1.0], fresh_ms=[1.0, 1.0], kept_ms=0.9) for g in groups(0.2, 4, 1)]
     assert native_jobs.settle(raw(told))["effect"] == "faster"
+
+
+def test_one_disturbed_process_condemns_no_kernel() -> None:
+    """A busy machine makes single calls longer, never shorter."""
+    told = [process(g, wall_ms=[0.2, 1.0], fresh_ms=[0.2, 1.0], kept_ms=0.2) for g in groups(0.2, 4, 1)]
+    told[0]["fresh_ms"] = [1.1, 1.0]
+    assert native_jobs.settle(raw(told))["effect"] == "faster"
