@@ -101,15 +101,21 @@ def load_report(name: str) -> Report | None:
     if data is None:
         return None
     try:
-        return report_from_json(data)
+        report = report_from_json(data)
     except KlineageError:
         return None
+    return report if _lasting(report) else None
+
+
+def _lasting(report: Report) -> bool:
+    """Whether another run would say the same. A stale ratio is read off clocks, which may have been disturbed."""
+    lasting = (Verdict.PASS, Verdict.FAIL, Verdict.SKIPPED)
+    return all(s.verdict in lasting and s.reason not in ("cancelled", "stale") for s in report.stages)
 
 
 def store_report(name: str, report: Report) -> None:
     """Keep a report that another run would repeat: decided, and not by noise, time or a missing tool."""
-    lasting = (Verdict.PASS, Verdict.FAIL, Verdict.SKIPPED)
-    if all(s.verdict in lasting and s.reason != "cancelled" for s in report.stages):
+    if _lasting(report):
         _write("reports", name, report_to_json(report).encode())
 
 
