@@ -1,0 +1,1 @@
+"""To and from other tools: Agent Skills, training records, the authors' cards, MCP."""
