@@ -133,21 +133,22 @@ def gains_of(report: Report) -> tuple[Gain, ...]:
 
 
 def gain_of(report: Report) -> Gain | None:
-    """What the profile shows, if it shows anything: the time when it is beyond noise and interval, else of the exact
-    counts the one that changed most, for better or worse.
-
-    Resources (registers, shared memory, spills) speak only where no work changed. None for no difference that could be
-    claimed.
-    """
+    """What the profile shows, if it shows anything (see ``leading``)."""
     return leading(gains_of(report))
 
 
 def leading(gains: Iterable[Gain]) -> Gain | None:
-    """Of several gains the one to speak of (see ``gain_of``)."""
+    """Of several gains of one gate the one to speak of; None where no difference could be claimed.
+
+    A time when it is beyond interval and noise. Of exact counts the work (bytes, operations, instructions) that became
+    less by most, else that became more by most: larger tiles move fewer bytes, and compute more that is thrown away.
+    Resources (registers, shared memory, spills) speak only where no work changed.
+    """
     shown = [gain for gain in gains if gain.shown]
     main = [gain for gain in shown if gain.quantity in (TIME, *WORK)]
     wanted = main or [gain for gain in shown if gain.quantity in RESOURCES]
-    return max(wanted, key=lambda gain: abs(math.log(gain.gain)), default=None)
+    better = [gain for gain in wanted if gain.better]
+    return max(better or wanted, key=lambda gain: abs(math.log(gain.gain)), default=None)
 
 
 def effect_of(

@@ -81,12 +81,14 @@ def test_counts_are_exact_and_speak_of_no_time() -> None:
     assert chosen is not None and chosen.quantity == "bytes"
 
 
-def test_the_largest_change_leads_even_when_it_is_for_the_worse() -> None:
+def test_what_became_less_leads_before_what_became_more() -> None:
     own, other = {"operations": 300, "instructions": 90}, {"operations": 100, "instructions": 100}
     chosen = gain_of(counted(own, other))
     assert chosen is not None
-    assert chosen.quantity == "operations"
-    assert not chosen.better
+    assert (chosen.quantity, chosen.better) == ("instructions", True)
+    worse = gain_of(counted({**own, "instructions": 100}, other))
+    assert worse is not None
+    assert (worse.quantity, worse.better) == ("operations", False)
 
 
 def test_resources_speak_only_where_no_work_changed() -> None:
@@ -124,9 +126,10 @@ def test_what_leads_is_always_shown_and_never_the_smaller(found: list[Gain]) -> 
     chosen = leading(found)
     if chosen is None:
         assert not any(gain.shown for gain in found)
-    else:
-        assert chosen.shown
-        assert all(max(g.gain, 1 / g.gain) <= max(chosen.gain, 1 / chosen.gain) for g in found if g.shown)
+        return
+    assert chosen.shown
+    rivals = [gain.gain for gain in found if gain.better] or [1 / gain.gain for gain in found if gain.shown]
+    assert (chosen.gain if chosen.better else 1 / chosen.gain) == max(rivals)
 
 
 def test_an_effect_says_what_the_gain_said() -> None:
