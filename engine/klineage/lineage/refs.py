@@ -10,6 +10,7 @@ DRAFTS = "refs/klineage/draft/"
 OPERATIONS = "refs/klineage/operations/"
 SETTLED = "refs/klineage/settled/"
 EDITS = "refs/klineage/edits/"
+LIBRARY = "refs/heads/library"
 
 
 def walk(lineage_id: str) -> str:

@@ -140,7 +140,8 @@ def _remove_stale_locks(git_dir: Path, lineage_id: str, since: float) -> None:
     """Locks that a killed git left. We hold the workspace, so no git of klineage's can still own one."""
     ours = [refs.walk, refs.sealed, refs.operations, refs.draft, refs.settled, refs.edits]
     locks = [git_dir / f"{name(lineage_id)}.lock" for name in ours]
-    locks += [git_dir / f"{refs.NOTES}.lock", *(git_dir / refs.rejected(lineage_id)).glob("*.lock")]
+    locks += [git_dir / f"{ref}.lock" for ref in (refs.NOTES, refs.LIBRARY)]
+    locks += (git_dir / refs.rejected(lineage_id)).glob("*.lock")
     shared = [git_dir / "packed-refs.lock", git_dir / "HEAD.lock"]
     if any(_taken(lock, since) for lock in shared):
         time.sleep(1.0)  # a living git would be done with these by then

@@ -1,0 +1,79 @@
+"""A library as a folder of files: what is shipped, or what somebody keeps by hand. It is read, never written.
+
+A folder with ``cards/`` is one library; a folder whose subfolders have ``cards/`` is all of them together.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from klineage.errors import KlineageError
+
+_SUFFIXES = {"cards": ".md", "reports": ".json", "bundles": ".bundle"}
+
+
+def is_library(folder: Path) -> bool:
+    """Whether a folder is a library, or several side by side."""
+    return folder.is_dir() and any(True for _ in _parts(folder))
+
+
+def _parts(folder: Path) -> Iterator[Path]:
+    """The folders that hold ``cards/``: this one, else those in it."""
+    if (folder / "cards").is_dir():
+        yield folder
+        return
+    for child in sorted(folder.iterdir()):
+        if (child / "cards").is_dir():
+            yield child
+
+
+def blob_hash(data: bytes) -> str:
+    """What git (with SHA-1) calls these bytes, so that revisions of folders and branches can be compared."""
+    return hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
+
+
+class FolderShelf:
+    """The files of a folder library, by paths relative to it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._known: dict[str, tuple[tuple[int, int], str]] = {}
+
+    @property
+    def place(self) -> str:
+        """What stands before a file's name in a sentence for people."""
+        return f"{self.folder}{os.sep}"
+
+    def listing(self) -> Mapping[str, str]:
+        """Path to hash of every card, report and bundle; "" for what is no plain file."""
+        return {path: self._hash(path) for part in _parts(self.folder) for path in self._files(part)}
+
+    def _files(self, part: Path) -> Iterator[str]:
+        for name, suffix in _SUFFIXES.items():
+            for file in sorted((part / name).rglob(f"*{suffix}")):
+                yield str(file.relative_to(self.folder))
+
+    def _hash(self, path: str) -> str:
+        """Read again only where the file's time or size differs from what it was."""
+        file = self.folder / path
+        if file.is_symlink() or not file.is_file():
+            return ""
+        state = file.stat()
+        stamp = (state.st_mtime_ns, state.st_size)
+        known = self._known.get(path)
+        if known is None or known[0] != stamp:
+            self._known[path] = known = (stamp, blob_hash(self._read(path)))
+        return known[1]
+
+    def contents(self, files: Mapping[str, str]) -> dict[str, bytes]:
+        """The bytes of files, path to hash as in ``listing``."""
+        return {path: self._read(path) for path in files}
+
+    def _read(self, path: str) -> bytes:
+        try:
+            return (self.folder / path).read_bytes()
+        except OSError as error:
+            raise KlineageError(f"cannot read {self.folder / path}: {error.strerror}") from error
