@@ -35,6 +35,13 @@ def blob_hash(data: bytes) -> str:
     return hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
 
 
+def _stamp(entry: os.DirEntry[str]) -> str:
+    if not entry.is_file(follow_symlinks=False):
+        return ""
+    state = entry.stat(follow_symlinks=False)
+    return f"{state.st_size}-{state.st_mtime_ns}"
+
+
 class FolderShelf:
     """The files of a folder library, by paths relative to it."""
 
@@ -55,6 +62,21 @@ class FolderShelf:
         for name, suffix in _SUFFIXES.items():
             for file in sorted((part / name).rglob(f"*{suffix}")):
                 yield str(file.relative_to(self.folder))
+
+    def stamps(self) -> dict[str, str]:
+        """Path to size and time of every card's file, without reading one; "" for what is no plain file."""
+        found: dict[str, str] = {}
+        for part in _parts(self.folder):
+            folders = [part / "cards"]
+            while folders:
+                with os.scandir(folders.pop()) as entries:
+                    for entry in entries:
+                        if entry.is_dir(follow_symlinks=False):
+                            folders.append(Path(entry.path))
+                        elif entry.name.endswith(".md"):
+                            path = os.path.relpath(entry.path, self.folder)
+                            found[path] = _stamp(entry)
+        return found
 
     def _hash(self, path: str) -> str:
         """Read again only where the file's time or size differs from what it was."""
