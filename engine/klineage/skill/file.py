@@ -1,0 +1,206 @@
+"""A card's file: Markdown under YAML front matter, read to a ``Card``, written from one, edited in a person's file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from klineage.errors import KlineageError
+from klineage.skill.card import Anchor, Card, Carrier
+from klineage.skill.format import body, reading, writing
+from klineage.skill.format.loading import load
+from klineage.skill.format.migration import migrated
+from klineage.skill.format.nodes import Fault, Node, placed
+
+_MARK = "\ufeff"
+_LANGUAGE = {"c": "c", "cuda": "cuda", "triton": "python"}
+
+
+@dataclass(frozen=True)
+class Document:
+    """A card's text with all places in it. ``text`` has LF line ends where the file has CRLF throughout.
+
+    front: the nodes of the front matter as the file has them, whatever its schema. settings: those of the carrier.
+    """
+
+    text: str
+    front: Node
+    front_end: int
+    sections: dict[str, body.Section]
+    settings: Node | None
+    card: Card
+
+
+def parse(data: bytes, name: str) -> Card:
+    """The card in a file called ``name`` (a path will do; ``<id>.md`` must then fit the card's id).
+
+    Line ends may be LF or CRLF; a byte order mark is allowed. Raises KlineageError, ``name:line: what, what to
+    do``, for anything that no card can have: a key that is unknown or stands there twice, a wrong type, broken YAML,
+    an id that is not the file's, a schema newer than this program.
+    """
+    return opened(data, name).card
+
+
+def opened(data: bytes, name: str) -> Document:
+    """As ``parse``, with the places of everything."""
+    try:
+        document = _read(_decoded(data))
+        stem = name.replace("\\", "/").rpartition("/")[2]
+        if stem.endswith(".md") and stem != f"{document.card.id}.md":
+            line = dict(placed(document.front)).get("id", 1)
+            raise Fault(
+                line, f"the id is {document.card.id}, but the file is called {stem}; make them the same"
+            )
+    except Fault as fault:
+        raise fault.named(name) from fault
+    return document
+
+
+def lines(data: bytes, name: str) -> dict[str, int]:
+    """The line of each field of the file: ``intent``, ``preconditions.p1.check``, ``effects.0.gain``, ``anchor.query``.
+
+    An entry of a list goes by its ``key``, or by its number from 0. Raises KlineageError as ``parse`` does.
+    """
+    document = opened(data, name)
+    found = dict(placed(document.front))
+    for title, section in document.sections.items():
+        found[title.lower()] = section.heading.line
+        for part, inner in section.parts.items():
+            found[f"carrier.{part.lower()}"] = inner.heading.line
+    if query := _query(document.sections):
+        found["anchor.query"] = query.line
+    if document.settings is not None:
+        found |= {f"carrier.settings.{key}": line for key, line in placed(document.settings)}
+    return found
+
+
+def render(card: Card) -> bytes:
+    """The card in the one form that klineage writes: UTF-8, LF. ``parse`` gives the same card back.
+
+    Prose loses blank lines around it. Raises KlineageError for what no file can hold, such as two entries of one
+    key.
+    """
+    front = "\n".join(writing.block(writing.front(card)))
+    rest = [part for part in (_anchor(card.anchor), _carrier(card), _notes(card.notes)) if part]
+    text = "\n\n".join([f"---\n{front}\n---", *rest]) + "\n"
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        raise KlineageError(
+            f"{card.id} holds half a character at {error.start}; take it out of the text"
+        ) from error
+
+
+def _decoded(data: bytes) -> str:
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise Fault(line, "this is not UTF-8; save the file in that encoding") from error
+    text = text.removeprefix(_MARK)
+    first = text.partition("\n")[0]
+    return text.replace("\r\n", "\n") if first.endswith("\r") else text
+
+
+def _read(text: str) -> Document:
+    first, _, _ = text.partition("\n")
+    if first.rstrip() != "---":
+        raise Fault(1, "a card begins with a line --- and its front matter")
+    start = len(first) + 1
+    end, after = _front_end(text, start)
+    node = load(text[start:end], start, 2)
+    if node is None:
+        raise Fault(2, "the front matter is empty; klineage card list shows cards to begin from")
+    values = reading.read_front(migrated(node))
+    found = body.sections(text, after, text.count("\n", 0, after) + 1)
+    settings = _settings(text, found)
+    return Document(text, node, end, found, settings, _card(text, values, found, settings))
+
+
+def _front_end(text: str, start: int) -> tuple[int, int]:
+    """Where the front matter ends, and where the body begins."""
+    at = start
+    while at < len(text):
+        newline = text.find("\n", at)
+        end = len(text) if newline < 0 else newline
+        if text[at:end].rstrip() == "---":
+            return at, min(end + 1, len(text))
+        at = end + 1
+    raise Fault(1, "the front matter is never closed; add a line --- below it")
+
+
+def _card(text: str, values: dict[str, Any], found: dict[str, body.Section], settings: Node | None) -> Card:
+    del values["schema"]
+    evidence = values.pop("carrier", reading.CarrierEvidence()).evidence
+    parts = found["Carrier"].parts if "Carrier" in found else {}
+    code = {name: part.fences[0].code for name, part in parts.items() if part.fences}
+    query = _query(found)
+    return Card(
+        **values,
+        anchor=Anchor(anchor_prose(text, found), body.prose(query.text) if query else ""),
+        carrier=Carrier(
+            code.get("Before", ""), code.get("After", ""), reading.read_settings(settings), tuple(evidence)
+        ),
+        notes=_under(text, found, "Notes"),
+    )
+
+
+def _under(text: str, found: dict[str, body.Section], title: str) -> str:
+    section = found.get(title)
+    return body.read_prose(text[section.heading.end : section.end]) if section else ""
+
+
+def anchor_prose(text: str, found: dict[str, body.Section]) -> str:
+    """What is said under ``# Anchor`` before and after the query."""
+    query = _query(found)
+    if query is None:
+        return _under(text, found, "Anchor")
+    section = found["Anchor"]
+    pieces = (text[section.heading.end : query.start], text[query.end : section.end])
+    return "\n\n".join(piece for piece in map(body.read_prose, pieces) if piece)
+
+
+def _query(found: dict[str, body.Section]) -> body.Fence | None:
+    section = found.get("Anchor")
+    queries = [fence for fence in section.fences if fence.info.split()[:1] == ["query"]] if section else []
+    if len(queries) > 1:
+        raise Fault(queries[1].line, "an anchor has one query; join the two as alternatives in [ ]")
+    return queries[0] if queries else None
+
+
+def _settings(text: str, found: dict[str, body.Section]) -> Node | None:
+    part = found["Carrier"].parts.get("Settings") if "Carrier" in found else None
+    if part is None or not part.fences:
+        return None
+    fence = part.fences[0]
+    inside = text.index("\n", fence.start) + 1
+    return load(fence.text, inside, fence.line + 1)
+
+
+def _anchor(anchor: Anchor) -> str:
+    query = body.prose(anchor.query)
+    parts = [body.write_prose(anchor.text, queries=True), body.fenced(query + "\n", "query") if query else ""]
+    return "\n\n".join(["# Anchor", *filter(None, parts)]) if any(parts) else ""
+
+
+def _carrier(card: Card) -> str:
+    carrier, language = card.carrier, _LANGUAGE[card.surface]
+    parts = []
+    for title, code in (("Before", carrier.before), ("After", carrier.after)):
+        if code:
+            parts.append(f"## {title}\n\n{body.fenced(code, language)}")
+    if carrier.settings:
+        parts.append(f"## Settings\n\n{body.fenced(settings_lines(carrier.settings), 'yaml')}")
+    return "\n\n".join(["# Carrier", *parts]) if parts else ""
+
+
+def settings_lines(settings: Any) -> str:
+    """The settings as lines of YAML; numbers stay bare."""
+    return "".join(
+        f"{writing.text(name)}: {writing.scalar(value, loose=True)}\n" for name, value in settings.items()
+    )
+
+
+def _notes(notes: str) -> str:
+    written = body.write_prose(notes)
+    return f"# Notes\n\n{written}" if written else ""
