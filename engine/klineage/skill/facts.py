@@ -159,8 +159,12 @@ def tensors(workload: Workload, surface: Surface, dims: Mapping[str, int]) -> di
     found = {}
     for key, value in zip(last.value.keys, last.value.values, strict=True):
         name, given = evaluate(key, local) if key is not None else None, evaluate(value, local)
-        found[str(name)] = _tensor(name, given, BASE_ALIGNMENT[surface])
+        found[str(name)] = _tensor(name, given, _alignment(workload, surface, str(name)))
     return found
+
+
+def _alignment(workload: Workload, surface: Surface, name: str) -> int:
+    return math.gcd(BASE_ALIGNMENT[surface], workload.offsets.get(name, 0))
 
 
 def _tensor(name: Any, given: Any, alignment: int) -> Tensor:

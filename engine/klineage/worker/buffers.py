@@ -144,7 +144,8 @@ def block(size: int, where: float) -> tuple[int, int]:
 
 @dataclass(frozen=True)
 class Slot:
-    """Where one buffer lies: ``offset`` and ``size`` in bytes, page-aligned, guards on both sides."""
+    """Where one buffer lies: ``offset`` and ``size`` in bytes, page-aligned but for its own shift, guards on both
+    sides."""
 
     name: str
     type: str
@@ -158,11 +159,14 @@ class Slot:
 
 
 def layout(
-    tensors: dict[str, tuple[str, tuple[int, ...]]], second: bool = False
+    tensors: dict[str, tuple[str, tuple[int, ...]]],
+    second: bool = False,
+    shifts: dict[str, int] | None = None,
 ) -> tuple[tuple[Slot, ...], int]:
     """Place every buffer in one region. Returns the slots and the bytes that the region needs.
 
     second: another placement, in which every buffer has another address and other neighbours.
+    shifts: bytes, less than a page, that a buffer begins behind the boundary of one.
     """
     slots: list[Slot] = []
     position = GUARD + (_SHIFT if second else 0)
@@ -171,6 +175,7 @@ def layout(
         size = ITEMSIZE[type_]
         for extent in shape:
             size *= extent
+        position += (shifts or {}).get(name, 0)
         slots.append(Slot(name, type_, shape, position, size))
         position = -(-(position + size + GUARD) // PAGE) * PAGE
     return tuple(slots), position

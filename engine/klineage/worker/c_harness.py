@@ -35,9 +35,10 @@ _HEAD = """#include <stdint.h>
 /* Not through the environment: a sanitizer reads that from /proc, which a confined program may not see. */
 const char *__asan_default_options(void) { return "detect_leaks=0:disable_coredump=0:exitcode=86"; }
 const char *__ubsan_default_options(void) { return "halt_on_error=1:exitcode=86"; }
-static void *take(FILE *file, size_t size, size_t beyond) {
+static void *take(FILE *file, size_t size, size_t beyond, size_t shift) {
   void *memory = NULL;
-  if (posix_memalign(&memory, 4096, size + beyond)) exit(3);
+  if (posix_memalign(&memory, 4096, shift + size + beyond)) exit(3);
+  memory = (char *)memory + shift;
   if (fread(memory, 1, size, file) != size) exit(4);
   return memory;
 }
@@ -55,7 +56,10 @@ def program(
     names = {slot.name: number for number, slot in enumerate(slots)}
     types = ["void *" if name in names else str(type_) for name, type_, _ in parameters]
     given = [f"b{names[name]}" if name in names else _literal(values[name]) for name, _, _ in parameters]
-    takes = "".join(f"  void *b{names[s.name]} = take(file, {s.size}, {beyond});\n" for s in slots)
+    takes = "".join(
+        f"  void *b{names[s.name]} = take(file, {s.size}, {beyond}, {s.offset % buffers.PAGE});\n"
+        for s in slots
+    )
     return (
         f"{_HEAD}void {entry}({', '.join(types)});\n"
         'int main(void) {\n  FILE *file = fopen("buffers", "rb");\n  if (!file) return 2;\n'
@@ -70,7 +74,7 @@ def _literal(value: float) -> str:
 def _prepare(request: dict[str, Any], problem: Problem) -> str:
     """Write the kernel, ``main.c`` and the buffers into the current folder. Returns the kernel's file name."""
     kernel, dims = request["kernel"], request["dims"]
-    slots, total = buffers.layout(problem.tensors(dims))
+    slots, total = problem.layout(dims)
     region = np.zeros(total, np.uint8)
     buffers.fill(region, slots, problem.inputs(request["seed"], dims))
     name = Path(kernel["filename"]).name

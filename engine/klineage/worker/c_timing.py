@@ -58,7 +58,7 @@ def measure(request: dict[str, Any], channel: Channel) -> None:
     """Body of the watched child. Sends the raw rounds of every process, and what was verified."""
     problem, dims = problem_of(request), request["dims"]
     inputs = problem.inputs(request["seed"], dims)
-    slots, total = buffers.layout(problem.tensors(dims))
+    slots, total = problem.layout(dims)
     threaded = use_threads(*(k for k in (request["kernel"], request.get("baseline")) if k))
     job = _Job(
         request, problem, dims, inputs, slots, total,

@@ -38,7 +38,7 @@ def open_arena() -> int:
 
 
 def _layout(problem: Problem, case: dict[str, Any]) -> tuple[tuple[buffers.Slot, ...], int]:
-    return buffers.layout(problem.tensors(case["dims"]), case["variant"] == "again")
+    return problem.layout(case["dims"], case["variant"] == "again")
 
 
 def _span(problem: Problem, cases: list[dict[str, Any]]) -> int:

@@ -105,7 +105,7 @@ def _buffers(
     """Several sets of buffers on the device, with the same values, and those."""
     import torch
 
-    slots, total = buffers.layout(problem.tensors(request["dims"]))
+    slots, total = problem.layout(request["dims"])
     first = torch.empty(total, dtype=torch.uint8, device="cuda")
     inputs = problem.inputs(request["seed"], request["dims"], "normal", "cuda")
     on_device.fill(first, slots, inputs)

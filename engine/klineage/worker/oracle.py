@@ -159,7 +159,7 @@ def _case(problem: Problem, dims: dict[str, int], recipe: str) -> Case:
     inputs = problem.inputs(_SEED, dims, recipe)
     expected = problem.reference(inputs, dims)
     told = {"size": "small", "dims": dims, "seed": _SEED, "recipe": recipe, "variant": ""}
-    return Case(problem, told, inputs, expected, buffers.layout(problem.tensors(dims))[0])
+    return Case(problem, told, inputs, expected, problem.layout(dims)[0])
 
 
 def _with(case: Case, expected: dict[str, Any]) -> Case:

@@ -19,7 +19,17 @@ from typing import Any
 import numpy as np
 
 from klineage.worker import answers, on_device
-from klineage.worker.buffers import FLOATS, ITEMSIZE, RECIPES, RELATIVE_TOLERANCE, Rng, encode
+from klineage.worker.buffers import (
+    FLOATS,
+    ITEMSIZE,
+    PAGE,
+    RECIPES,
+    RELATIVE_TOLERANCE,
+    Rng,
+    Slot,
+    encode,
+    layout,
+)
 from klineage.worker.faults import WorkerError
 
 Tensors = dict[str, tuple[str, tuple[int, ...]]]
@@ -92,6 +102,11 @@ class Problem:
         return bool(self.namespace.get("ATOMICS", False))
 
     @property
+    def offsets(self) -> dict[str, int]:
+        """Bytes by which buffers begin behind the boundary of a page; none by default."""
+        return dict(self.namespace.get("OFFSETS", {}))
+
+    @property
     def compares(self) -> bool:
         """Whether the workload says itself what is right, with ``compare()``."""
         return "compare" in self.namespace
@@ -121,6 +136,17 @@ class Problem:
             if name not in checked:
                 raise self.error("tensors()", f"has no buffer {name}, which OUTPUTS or MUTATES names")
         return checked
+
+    def layout(self, dims: dict[str, int], second: bool = False) -> tuple[tuple[Slot, ...], int]:
+        """Where the buffers of these dimensions lie (see ``buffers.layout``)."""
+        tensors, offsets = self.tensors(dims), self.offsets
+        for name, shift in offsets.items():
+            if name not in tensors or shift % ITEMSIZE[tensors[name][0]] or not 0 <= shift < PAGE:
+                raise self.error(
+                    "OFFSETS",
+                    f"shifts {name} by {shift} bytes; give a buffer whole elements, less than a page",
+                )
+        return layout(tensors, second, offsets)
 
     def inputs(
         self, seed: int, dims: dict[str, int], recipe: str = "normal", device: str | None = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -38,26 +39,22 @@ def _compile(request: dict[str, Any], dims: dict[str, int], channel: Channel) ->
 
     prepare_torch("compiler")
     problem = problem_of(request)
-    tensors = problem.tensors(dims)
+    placed, _ = problem.layout(dims)
     held = limits.apply(confinement(request, "compiler"))
     entry = load_entry(request["kernel"], "compiler")
     # Memory is reserved, never touched: host code may look at shapes and addresses only.
-    slots = {n: buffers.Slot(n, t, s, 0, _bytes(t, s)) for n, (t, s) in tensors.items()}
-    empty = {n: view(torch.empty(slot.size, dtype=torch.uint8), slot) for n, slot in slots.items()}
+    slots = [replace(slot, offset=slot.offset % buffers.PAGE) for slot in placed]
+    empty = {slot.name: view(torch.empty(slot.end, dtype=torch.uint8), slot) for slot in slots}
     kernels = triton_compile.compile_entry(entry, {**dims, **problem.scalars, **empty}, request["target"])
     channel.send(
         result={"verdict": "pass", "reason": "ok", "summary": "", "kernels": kernels, "layers": held}
     )
 
 
-def _bytes(type_: str, shape: tuple[int, ...]) -> int:
-    return buffers.ITEMSIZE[type_] * int(np.prod(shape, dtype=np.int64))
-
-
 def _region(
     problem: Problem, request: dict[str, Any], dims: dict[str, int]
 ) -> tuple[Any, tuple[buffers.Slot, ...]]:
-    slots, total = buffers.layout(problem.tensors(dims))
+    slots, total = problem.layout(dims)
     region = np.empty(total, np.uint8)
     buffers.fill(region, slots, problem.inputs(request["seed"], dims))
     return region, slots
@@ -93,7 +90,7 @@ def _time(request: dict[str, Any], channel: Channel) -> None:
 
     problem, dims = problem_of(request), request["dims"]
     prepare_torch("gpu")
-    slots, total = buffers.layout(problem.tensors(dims))
+    slots, total = problem.layout(dims)
     cost = problem.cost(dims)
     first = torch.empty(total, dtype=torch.uint8, device="cuda")
     inputs = problem.inputs(request["seed"], dims, "normal", "cuda")

@@ -39,6 +39,7 @@ class Workload:
     mutates: tuple[str, ...] = ()
     scalars: dict[str, float] = field(default_factory=dict)
     reference_parameters: tuple[str, ...] = ()  # buffers that the reference reads, among others
+    offsets: dict[str, int] = field(default_factory=dict)  # bytes that buffers begin behind a page's boundary
     distributions: tuple[str, ...] = DISTRIBUTIONS
 
     @cached_property
@@ -123,6 +124,7 @@ def parse(source: bytes, *, name: str, path: Path) -> Workload:
         mutates=reader.names("MUTATES", needed=False),
         scalars=reader.scalars(),
         distributions=reader.distributions(),
+        offsets=reader.offsets(),
         reference_parameters=tuple(a.arg for a in reader.function("reference").args.args),
     )
 
@@ -230,6 +232,14 @@ class _Reader:
             value = self.value(constant)
             if value is not None and (type(value) is not kind or value < 0):
                 raise self.error(f"{constant} must be {wanted}")
+
+    def offsets(self) -> dict[str, int]:
+        found = self.value("OFFSETS")
+        if found is None:
+            return {}
+        if not isinstance(found, dict) or not all(type(v) is int and 0 <= v < 4096 for v in found.values()):
+            raise self.error("OFFSETS must map buffers to numbers of bytes, each below 4096")
+        return {str(name): value for name, value in found.items()}
 
     def scalars(self) -> dict[str, float]:
         found = self.value("SCALARS")

@@ -94,7 +94,7 @@ def test_the_program_calls_the_entry_with_every_argument() -> None:
     text = program(parameters, "f", slots, {"n": 3, "alpha": 0.1}, beyond=64)
     assert "void f(void *, int64_t, float, void *);" in text
     assert "f(b1, 3LL, 0x1.999999999999ap-4, b0);" in text
-    assert "take(file, 12, 64)" in text
+    assert "take(file, 12, 64, 0)" in text
 
 
 @pytest.mark.skipif(shutil.which("valgrind") is None, reason="needs valgrind")
