@@ -18,7 +18,7 @@ from klineage.workload import Workload
 RULE_PREFIX = "rules:"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Transition:
     """One sealed forward step: the kernel before it has not the optimization, the kernel after it has.
 

@@ -233,11 +233,12 @@ def parse_kernel(kernel: Kernel) -> Unit:
 
 def _parser(surface: Surface) -> Parser:
     """A parser of its own for every call: parsers are not safe to share between threads."""
-    return Parser(_language(surface))
+    return Parser(language(surface))
 
 
 @lru_cache(maxsize=4)
-def _language(surface: Surface) -> Language:
+def language(surface: Surface) -> Language:
+    """The grammar that kernels of a surface are parsed with."""
     grammar = import_module(
         {"triton": "tree_sitter_python", "c": "tree_sitter_c", "cuda": "tree_sitter_cuda"}[surface]
     )
