@@ -16,7 +16,6 @@ returns.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -29,15 +28,12 @@ from klineage.skill import library_writing as writing
 from klineage.skill.card import Card, check_id
 from klineage.skill.file import parse
 from klineage.skill.library_evidence import opened_lineage
-from klineage.skill.library_folder import FolderShelf, is_library
+from klineage.skill.library_folder import FolderShelf, is_library, place_of
 from klineage.skill.library_git import GitShelf
 from klineage.skill.library_history import Revision, Word
 from klineage.skill.library_writing import card_file, report_name
 
 __all__ = ["Entry", "Library", "Revision", "card_file", "report_name"]
-
-_CARD = re.compile(r"(?:[^/]+/)?cards/(?P<name>.+)\.md")
-_REPORT = re.compile(r"(?:[^/]+/)?reports/(?P<name>[^/]+)")
 
 
 @dataclass(frozen=True)
@@ -149,15 +145,13 @@ class Library:
 
     def reports(self) -> frozenset[str]:
         """The names of the gate reports that are here."""
-        return frozenset(
-            match["name"] for path in self._shelf.listing() if (match := _REPORT.fullmatch(path))
-        )
+        places = map(place_of, self._shelf.listing())
+        return frozenset(found for kind, found in places if kind == "reports")
 
     def report(self, name: str) -> bytes:
         """A gate report that evidence names, as JSON. Raises KlineageError when it is not here."""
         for path, revision in self._shelf.listing().items():
-            match = _REPORT.fullmatch(path)
-            if match and match["name"] == name and revision:
+            if revision and place_of(path) == ("reports", name):
                 return self._shelf.contents({path: revision})[path]
         raise KlineageError(
             f"there is no report {name!r} in {self.path}; the evidence that names it cannot be shown"
@@ -265,8 +259,12 @@ class Library:
 
     def _files(self) -> list[tuple[str, str, str]]:
         """(name, path, revision) of every card's file."""
-        found = ((_CARD.fullmatch(path), path, revision) for path, revision in self._shelf.listing().items())
-        return [(match["name"], path, revision) for match, path, revision in found if match]
+        found = ((*place_of(path), path, revision) for path, revision in self._shelf.listing().items())
+        return [
+            (name.removesuffix(".md"), path, revision)
+            for kind, name, path, revision in found
+            if kind == "cards" and name.endswith(".md")
+        ]
 
     def _entry(self, name: str, path: str, revision: str, data: bytes) -> Entry:
         try:

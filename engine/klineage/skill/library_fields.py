@@ -102,10 +102,10 @@ def _of_list(name: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> 
         if one is not None and two is not None:
             found += _differing(f"{name}.{key}.", one, two)
         else:
-            found.append(FieldChange(f"{name}.{key}", one and shown(one), two and shown(two)))
+            found.append(FieldChange(f"{name}.{key}", shown(one), shown(two)))
     if not found:
         found.append(FieldChange(name, ", ".join(before), ", ".join(after)))
-    return [FieldChange(change.field, change.before or "", change.after or "") for change in found]
+    return found
 
 
 def _differing(prefix: str, one: object, two: object) -> list[FieldChange]:

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from klineage.errors import KlineageError
 
+_PLACE = re.compile(r"(?:[^/]+/)?(?P<kind>cards|reports|bundles)/(?P<name>.+)")
 _SUFFIXES = {"cards": ".md", "reports": ".json", "bundles": ".bundle"}
 
 
@@ -28,6 +30,12 @@ def _parts(folder: Path) -> Iterator[Path]:
     for child in sorted(folder.iterdir()):
         if (child / "cards").is_dir():
             yield child
+
+
+def place_of(path: str) -> tuple[str, str]:
+    """(``cards``, ``reports`` or ``bundles``, the file's name there) of a path in a library; ("", "") for any other."""
+    match = _PLACE.fullmatch(path)
+    return (match["kind"], match["name"]) if match else ("", "")
 
 
 def blob_hash(data: bytes) -> str:

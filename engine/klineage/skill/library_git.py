@@ -22,9 +22,19 @@ from klineage.lineage.plumbing import Git, GitError
 from klineage.skill import library_history as history
 from klineage.skill.library_history import Revision, Word
 
+_BEGIN = Word("Begin a library", kind="begin")  # what comes after it can be undone, up to the first pull
 _FEW = 4  # files; for more, a process of their own is quicker than asking one by one
 FOLDERS = ("cards", "reports", "bundles")
 _FORMAT = "--format=%H%x00%P%x00%an%x00%at%x00%B"
+
+
+@dataclass(frozen=True)
+class Side:
+    """A commit beside the branch, of exactly these files, that becomes a further parent of the one on it."""
+
+    word: Word
+    files: Mapping[str, bytes]
+    parents: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -35,6 +45,7 @@ class Change:
     files: Mapping[str, bytes]
     remove: tuple[str, ...] = ()
     parents: tuple[str, ...] = ()
+    side: Side | None = None
     who: str = ""
 
 
@@ -84,12 +95,16 @@ class GitShelf:
                 return tip
             seconds = self.workspace.now()
             with Importer(git, held, refs.LIBRARY, seconds) as importer:
+                author = self._author(change.who, seconds)
+                parents = [tip or importer.commit(_BEGIN.text(), {}), *change.parents]
+                if (side := change.side) is not None:
+                    parents.append(
+                        importer.commit(
+                            side.word.text(), side.files, side.parents, inherit=False, author=author
+                        )
+                    )
                 made = importer.commit(
-                    change.word.text(),
-                    change.files,
-                    [*([tip] if tip else []), *change.parents],
-                    change.remove,
-                    author=self._author(change.who, seconds),
+                    change.word.text(), change.files, parents, change.remove, author=author
                 )
                 try:
                     importer.finish()

@@ -16,10 +16,11 @@ from klineage.lineage.message import one_line, paragraphs
 
 SCHEMA = 1
 
-Kind = Literal["edit", "evidence", "pull", "snapshot", "undo", "redo"]
+Kind = Literal["begin", "edit", "evidence", "pull", "snapshot", "undo", "redo"]
 """``evidence`` is what machines add (probes, trials): it is no decision, and undo passes over it."""
 
 _KINDS: tuple[str, ...] = get_args(Kind)
+_DECISIONS = ("edit", "pull", "")
 _TRAILER = re.compile(r"Library-([A-Z][a-z]+): (.*)")
 
 
@@ -94,7 +95,7 @@ def stacks(log: Iterable[Revision]) -> tuple[Sequence[Revision], Sequence[Revisi
             redo.append(undo.pop())
         elif entry.kind == "redo" and redo and redo[-1].commit == entry.of:
             undo.append(redo.pop())
-        elif entry.kind != "evidence":
+        elif entry.kind in _DECISIONS:
             undo.append(entry)
             redo.clear()
     return undo, redo

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from klineage.skill.card import Card
+from klineage.skill.card import Card, Verification
 from klineage.skill.library_fields import GROUPS, LISTS, items, parts, shown
 
 Side = Literal["ours", "theirs"]
@@ -123,7 +123,7 @@ def aligned(base: Card | None, ours: Card, theirs: Card) -> Card:
     claims = _keys("p", base, ours, theirs, "preconditions") if base is not None else {}
     return replace(
         theirs,
-        verification=_keyed(theirs.verification, trials),
+        verification=tuple(_rested(item, claims) for item in _keyed(theirs.verification, trials)),
         preconditions=_keyed(theirs.preconditions, claims),
     )
 
@@ -177,6 +177,18 @@ def _evidence_renamed(card: Card, keys: Mapping[str, str]) -> Card:
         carrier=replace(card.carrier, evidence=cites(card.carrier)),
         verification=tuple(replace(item, evidence=cites(item)) for item in card.verification),
     )
+
+
+def _rested(trial: Verification, claims: Mapping[str, str]) -> Verification:
+    """A trial whose fingerprints name preconditions by their new keys."""
+    cut = "precondition."
+    renamed = {
+        cut + claims.get(name.removeprefix(cut), name.removeprefix(cut))
+        if name.startswith(cut)
+        else name: print_
+        for name, print_ in trial.rested_on.items()
+    }
+    return replace(trial, rested_on=renamed) if claims else trial
 
 
 def _keyed(entries: Iterable[Any], keys: Mapping[str, str]) -> tuple[Any, ...]:

@@ -74,7 +74,9 @@ def _merged(shelf: GitShelf, path: str, at: Mapping[str, str], decision: Revisio
     """The present file without (or with) what the decision changed in it."""
     why = f"cannot {turn} {decision.title!r}: "
     if not at["new"]:
-        raise KlineageError(f"{why}{path} has grown since; klineage card retire puts the card out of use instead")
+        raise KlineageError(
+            f"{why}{path} has grown since; klineage card retire puts the card out of use instead"
+        )
     if not all(at.values()):
         raise KlineageError(f"{why}{path} has been changed since; edit it by hand")
     data = {name: shelf.contents({path: revision})[path] for name, revision in at.items()}
