@@ -3,7 +3,7 @@ back."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from klineage.kernel import Feature, Kernel, Surface
@@ -25,6 +25,7 @@ __all__ = [
     "forward_title",
     "proposals",
     "propose",
+    "taken_out",
     "why_not",
 ]
 
@@ -102,6 +103,29 @@ def derive(action: str, simpler: Kernel, locus: str, settings: dict[str, str]) -
             continue
         return restore_comments(parse(simpler.surface, simpler.filename, source), settings)
     raise NotApplicable(reason)
+
+
+def taken_out(name: str, kernel: Kernel, removes: Sequence[Feature]) -> Kernel:
+    """The kernel without the features ``removes``, by the rule of that name, whatever stands on them.
+
+    Raises NotApplicable, with the reason, where the rule cannot, or would take or bring anything else.
+    """
+    rule = next((r for r in RULES[kernel.surface] if name in (r.name, f"rules:{r.name}")), None)
+    if rule is None:
+        raise NotApplicable(f"no rule {name!r} takes anything out of a {kernel.surface} kernel")
+    sites = [s for s in rule.detect(kernel) if set(s.removes) & set(removes)]
+    if len(sites) != 1:
+        raise NotApplicable("it is not there any more" if not sites else "it is there in several places")
+    candidate = _candidate(kernel, rule, sites[0], rule.remove(kernel, sites[0]))
+    result, present = after(kernel, candidate), set(features(kernel))
+    broken = parse(result.surface, result.filename, result.source).broken_lines()
+    if len(broken) > len(parse_kernel(kernel).broken_lines()):
+        raise NotApplicable(f"the edit would leave line {broken[-1]} unreadable")
+    changed = present ^ set(features(result))
+    if changed != set(sites[0].removes):
+        others = changed - set(sites[0].removes) or set(sites[0].removes) - changed
+        raise NotApplicable(f"the edit would not leave {_listed(others)} as it is")
+    return result
 
 
 def forward_title(proposer: str) -> str | None:
