@@ -1,0 +1,197 @@
+"""The contract of a card: derived from transitions, and held against every transition that the card cites.
+
+A contract is the precondition and the effect of a planning operator (Fikes and Nilsson, STRIPS, 1971) over mechanisms:
+``requires`` must be there, ``conflicts`` must not, ``provides`` comes. What merely happened to be there before is no
+requirement: see ``derived``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from klineage.errors import KlineageError
+from klineage.kernel import Feature, Kernel
+from klineage.lineage import merged
+from klineage.platform import parse
+from klineage.proposer import rules
+from klineage.proposer.features import features
+from klineage.skill.anchoring import acted
+from klineage.skill.card import Contract, ContractFeature, Place
+from klineage.skill.transitions import RULE_PREFIX, Transition
+from klineage.surface.tree import function_locus, parse_kernel
+
+_WIDTH: tuple[Place, ...] = ("anchor", "function", "kernel")
+
+
+def derived(transitions: Sequence[Transition], pool: Iterable[Transition] = ()) -> Contract:
+    """The contract that all of the transitions keep.
+
+    provides:  what each of them added, as near to the anchor as it always was.
+    requires:  what was there before each of them, and without which its edit cannot be made on any earlier state of
+               its lineage. The states are those of ``pool``, the other transitions of the same lineages.
+    conflicts: what it provides, at that place already: it cannot be put on twice.
+    """
+    if not transitions:
+        return Contract()
+    provides = _common([_relative(t, t.added) for t in transitions])
+    before = _common([_relative(t, t.features_before) for t in transitions])
+    states = tuple(pool)
+    needed = set.intersection(*({f.name for f in _necessary(t, states)} for t in transitions))
+    requires = tuple(feature for feature in before if feature.name in needed)
+    conflicts = tuple(f for f in provides if not any(_begins_with(t, f) for t in transitions))
+    return Contract(requires, provides, conflicts)
+
+
+def _necessary(transition: Transition, pool: Sequence[Transition]) -> frozenset[Feature]:
+    """What is common to all states that a transition's edit can be made on.
+
+    They are the earlier states of its lineage, and its own without one of the mechanisms each.
+    """
+    needed = set(transition.features_before)
+    earlier = [t for t in pool if t.lineage == transition.lineage and t.step.number < transition.step.number]
+    for other in earlier:
+        names = {f.name for f in other.features_before}
+        if any(f.name not in names for f in needed) and can_be_made(transition, other.before):
+            needed = {f for f in needed if f.name in names}
+    for other in earlier:
+        for feature in sorted(needed & set(other.added)):
+            without = _without(transition.before, other.rule, feature)
+            if without is not None and can_be_made(transition, without):
+                needed.discard(feature)
+    return frozenset(needed)
+
+
+def _without(kernel: Kernel, rule: str, feature: Feature) -> Kernel | None:
+    try:
+        return rules.taken_out(rule, kernel, [feature]) if rule else None
+    except rules.NotApplicable:
+        return None
+
+
+def can_be_made(transition: Transition, kernel: Kernel) -> bool:
+    """Whether the edit of a transition can be made on another state, and does there what it did in its own.
+
+    By its rule where one made it, else by git's three-way merge of the difference. It says nothing of whether the result
+    passes a gate, or pays.
+    """
+    source = _made(transition, kernel)
+    if source is None:
+        return False
+    result = replace(kernel, source=source)
+    broken = parse_kernel(result).broken_lines()
+    if len(broken) > len(parse_kernel(kernel).broken_lines()):
+        return False
+    had = {f.name for f in features(kernel)}
+    has = {f.name for f in features(result)}
+    return has - had == {f.name for f in transition.added} - had and had <= has
+
+
+def _made(transition: Transition, kernel: Kernel) -> bytes | None:
+    if not transition.rule:
+        return merged(transition.before.source, transition.after.source, kernel.source)
+    step = transition.step
+    try:
+        return rules.derive(f"{RULE_PREFIX}{transition.rule}", kernel, step.locus, dict(step.settings))
+    except rules.NotApplicable:
+        return None
+
+
+def consistent(contract: Contract, transitions: Iterable[Transition]) -> tuple[str, ...]:
+    """What is wrong between a contract and transitions, a sentence each; empty when every one of them keeps it.
+
+    ``provides`` is exactly what each added, ``requires`` was there before it, and nothing of ``conflicts`` was.
+    """
+    return tuple(fault for transition in transitions for fault in _faults(contract, transition))
+
+
+def _faults(contract: Contract, transition: Transition) -> Iterable[str]:
+    added = _relative(transition, transition.added)
+    before = _relative(transition, transition.features_before)
+    for wanted in contract.provides:
+        if not _among(wanted, added):
+            yield f"{transition.name} does not add {_said(wanted)}, which the card provides"
+    for feature in added:
+        if feature.name not in {provided.name for provided in contract.provides}:
+            yield f"{transition.name} also adds {feature.name}, which the card does not provide"
+    for wanted in contract.requires:
+        if not _had(wanted, before, transition.platform):
+            yield f"{transition.name} began without {_said(wanted)}, which the card requires"
+    for unwanted in contract.conflicts:
+        if _had(unwanted, before, transition.platform):
+            yield f"{transition.name} began with {_said(unwanted)}, which the card conflicts with"
+
+
+def _had(feature: ContractFeature, before: Sequence[ContractFeature], platform: str) -> bool:
+    if feature.where == "hardware":
+        return capable(platform, feature.name)
+    return _among(feature, before)
+
+
+def _among(wanted: ContractFeature, found: Iterable[ContractFeature]) -> bool:
+    """Whether a mechanism is found where it is wanted, or nearer to the anchor than that."""
+    if wanted.where == "hardware":
+        return wanted in set(found)
+    reach = _WIDTH.index(wanted.where)
+    return any(f.name == wanted.name and f.where in _WIDTH and _WIDTH.index(f.where) <= reach for f in found)
+
+
+def _said(feature: ContractFeature) -> str:
+    places = {
+        "anchor": "at its anchor",
+        "function": "in its function",
+        "kernel": "",
+        "hardware": "in hardware",
+    }
+    return f"{feature.name} {places[feature.where]}".strip()
+
+
+def capable(platform: str, capability: str) -> bool:
+    """Whether a platform has a capability: the name of a platform that it satisfies (``nvidia-sm80``, ``sm80``,
+    ``x86-64-v3``). What names no platform is no capability that can be told, and no platform has it."""
+    own = parse(platform)
+    for name in (capability, f"{own.vendor}-{capability}"):
+        try:
+            return own.satisfies(parse(name))
+        except KlineageError:
+            continue
+    return False
+
+
+def _relative(transition: Transition, features: Iterable[Feature]) -> tuple[ContractFeature, ...]:
+    """Mechanisms as they are seen from the anchor of a transition."""
+    place = acted(transition).place
+    home = place.locus if place is not None else transition.step.locus
+    found = (ContractFeature(f.name, _where(f.locus, home, transition.step.locus)) for f in features)
+    return tuple(sorted(set(found)))
+
+
+def _where(locus: str, *homes: str) -> Place:
+    """How far a mechanism is from the anchor, or from the place that the step names."""
+    plain = [re.sub(r"#\d+(?=\])", "", home) for home in homes if home]
+    if locus in homes or re.sub(r"#\d+(?=\])", "", locus) in plain:
+        return "anchor"
+    return "function" if function_locus(locus) in {function_locus(home) for home in homes} else "kernel"
+
+
+def _common(seen: Sequence[tuple[ContractFeature, ...]]) -> tuple[ContractFeature, ...]:
+    """What every transition has, each name at the widest of the places where it was found nearest."""
+    nearest = [_nearest(features) for features in seen]
+    names = set.intersection(*(set(near) for near in nearest)) if nearest else set()
+    return tuple(
+        ContractFeature(name, _WIDTH[max(_WIDTH.index(near[name]) for near in nearest)])
+        for name in sorted(names)
+    )
+
+
+def _nearest(features: Iterable[ContractFeature]) -> dict[str, Place]:
+    found: dict[str, Place] = {}
+    for feature in features:
+        if feature.name not in found or _WIDTH.index(feature.where) < _WIDTH.index(found[feature.name]):
+            found[feature.name] = feature.where
+    return found
+
+
+def _begins_with(transition: Transition, feature: ContractFeature) -> bool:
+    return _among(feature, _relative(transition, transition.features_before))
