@@ -94,7 +94,7 @@ class Row:
 
 def row_of(card: Card) -> Row:
     """What retrieval keeps of a card."""
-    from klineage.skill.staleness import stale, verified_scope
+    from klineage.skill.staleness import stale, verified_by, verified_scope
 
     old = stale(card)
     accepted = [v for v in card.verification if v.accepted and v.held_out]
@@ -121,7 +121,7 @@ def row_of(card: Card) -> Row:
         effects=card.effects,
         risks=tuple(risk.text for risk in card.risks if risk.kind != "none-found"),
         steps=tuple((e.lineage, e.commit) for e in card.evidence if e.kind == "transition"),
-        trials=sum(v.key not in old for v in accepted),
+        trials=len(verified_by(card)),
         stale=any(v.key in old for v in accepted),
     )
 

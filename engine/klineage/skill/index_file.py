@@ -10,7 +10,7 @@ import hashlib
 import os
 import tempfile
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -86,6 +86,16 @@ def open_index(source: Source, folder: Path | None = None) -> Opened:
     new, renewed = _renewed(old, source, files)
     _store(kept_in, new)
     return Opened(new.index, new.problems, renewed)
+
+
+def open_indexes(libraries: Iterable[Library], folder: Path | None = None) -> Opened:
+    """The indexes of several libraries as one: of a card that is in more than one, that of the earlier library counts."""
+    opened = [open_index(source_of(library), folder) for library in libraries]
+    index = index_of(()) if not opened else opened[0].index
+    for one in opened[1:]:
+        index = together(index, one.index)
+    problems = {name: text for one in opened for name, text in one.problems.items()}
+    return Opened(index, problems, sum(one.renewed for one in opened))
 
 
 def _renewed(old: _Kept | None, source: Source, files: dict[str, str]) -> tuple[_Kept, int]:
