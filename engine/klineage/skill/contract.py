@@ -116,17 +116,23 @@ def _faults(contract: Contract, transition: Transition) -> Iterable[str]:
         if feature.name not in {provided.name for provided in contract.provides}:
             yield f"{transition.name} also adds {feature.name}, which the card does not provide"
     for wanted in contract.requires:
-        if not _had(wanted, before, transition.platform):
+        if not is_there(wanted, before, transition.platform):
             yield f"{transition.name} began without {_said(wanted)}, which the card requires"
     for unwanted in contract.conflicts:
-        if _had(unwanted, before, transition.platform):
+        if is_there(unwanted, before, transition.platform):
             yield f"{transition.name} began with {_said(unwanted)}, which the card conflicts with"
 
 
-def _had(feature: ContractFeature, before: Sequence[ContractFeature], platform: str) -> bool:
+def is_there(feature: ContractFeature, seen: Sequence[ContractFeature], platform: str) -> bool:
+    """Whether a kernel has what a contract speaks of: ``seen`` is ``seen_from`` the place where the card would act."""
     if feature.where == "hardware":
         return capable(platform, feature.name)
-    return _among(feature, before)
+    return _among(feature, seen)
+
+
+def seen_from(locus: str, features: Iterable[Feature]) -> tuple[ContractFeature, ...]:
+    """The mechanisms of a kernel as they are seen from one of its places."""
+    return tuple(sorted({ContractFeature(f.name, _where(f.locus, locus)) for f in features}))
 
 
 def _among(wanted: ContractFeature, found: Iterable[ContractFeature]) -> bool:

@@ -7,14 +7,19 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 
-from klineage.kernel import Feature
+from klineage.errors import KlineageError
 from klineage.skill import likeness
-from klineage.skill.card import ContractFeature
+from klineage.skill.card import ContractFeature, Place
 from klineage.skill.index import Condition, Row
 from klineage.skill.target import Target
 
 if TYPE_CHECKING:
     from klineage.skill.checks import Answer, State
+
+
+_PLACES: Mapping[Place, str] = {
+    "anchor": "its place", "function": "the function", "kernel": "the kernel", "hardware": "the hardware",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -123,9 +128,7 @@ class Judge:
 
     def __init__(self, target: Target) -> None:
         self._target = target
-        self._here: dict[str, list[Feature]] = {}
-        for feature in target.features:
-            self._here.setdefault(feature.name, []).append(feature)
+        self._seen = {feature.name for feature in target.features}
         self._places = lru_cache(maxsize=None)(self._find)
 
     def of(self, row: Row) -> tuple[tuple[Need, ...], tuple[Checked, ...], tuple[str, ...]]:
@@ -149,58 +152,49 @@ class Judge:
             yield Need("platform", " or ".join(row.platforms), f"nobody has shown it on {wanted}")
 
     def _contract(self, row: Row) -> Iterator[Need]:
-        if self._target.prior is None:
+        prior = self._target.prior
+        if prior is None:
             return
-        missing = [f for f in row.requires if f.where != "hardware" and f.name not in self._target.prior]
-        for feature in missing:
-            yield Need("requires", feature.name, f"{_place(feature)} must have {feature.name} first")
+        missing = [f for f in row.requires if f.where != "hardware" and f.name not in prior]
         if missing or self._target.kernel is None:
-            yield from self._known_conflicts(row)
+            yield from (_required(feature) for feature in missing)
+            yield from (
+                _in_the_way(row, feature)
+                for feature in row.conflicts
+                if feature.where == "kernel" and feature.name in prior
+            )
             return
-        yield from self._at_anchors(row)
-
-    def _known_conflicts(self, row: Row) -> Iterator[Need]:
-        """Where no place can be looked at: a mechanism that may be nowhere in the kernel."""
-        prior = self._target.prior or ()
-        for feature in row.conflicts:
-            if feature.where == "kernel" and feature.name in prior:
-                yield Need("conflict", feature.name, _in_the_way(row, feature, "the kernel"))
-
-    def _at_anchors(self, row: Row) -> Iterator[Need]:
-        """The card holds where one of its places has what it requires and nothing that is in its way."""
-        places = self._places(row.anchor) if row.anchor else ()
-        if row.anchor and not places:
+        places = self._places(row.anchor) if row.anchor else ("",)
+        if not places:
             yield Need("anchor", "a place of its kind", "its anchor is nowhere in this kernel")
             return
-        faults = [list(self._faults(row, locus)) for locus in places or ("",)]
+        # It holds where one of its places has what it requires, and nothing that is in its way.
+        faults = [list(self._faults(row, place)) for place in places]
         if all(faults):
             yield from min(faults, key=len)
 
-    def _faults(self, row: Row, locus: str) -> Iterator[Need]:
+    def _faults(self, row: Row, place: str) -> Iterator[Need]:
+        from klineage.skill.contract import is_there, seen_from
+
+        seen = seen_from(place, self._target.features)
+        platform = self._target.platform
         for feature in row.requires:
-            if feature.where in ("anchor", "function") and locus and not self._has(feature, locus):
-                yield Need("requires", feature.name, f"{_place(feature)} must have {feature.name} first")
+            by_word = (
+                feature.where != "hardware" and feature.name not in self._seen
+            )  # somebody's word has no place
+            if not by_word and not is_there(feature, seen, platform):
+                yield _required(feature)
         for feature in row.conflicts:
-            if feature.where != "hardware" and self._has(feature, locus):
-                yield Need("conflict", feature.name, _in_the_way(row, feature, locus or "the kernel"))
-
-    def _has(self, feature: ContractFeature, locus: str) -> bool:
-        from klineage.surface.tree import function_locus
-
-        here = self._here.get(feature.name, ())
-        if feature.where == "kernel" or not locus:
-            return bool(here)
-        if feature.where == "function":
-            return any(function_locus(f.locus) == function_locus(locus) for f in here)
-        return any(f.locus == locus for f in here)
+            if is_there(feature, seen, platform):
+                yield _in_the_way(row, feature)
 
     def _find(self, query: str) -> tuple[str, ...]:
-        from klineage.errors import KlineageError
         from klineage.skill.anchors import find_anchor
 
-        assert self._target.kernel is not None
+        if self._target.kernel is None:
+            return ()
         try:
-            return tuple(place.locus for place in find_anchor(query, self._target.kernel))
+            return tuple(dict.fromkeys(place.locus for place in find_anchor(query, self._target.kernel)))
         except KlineageError:
             return ("",)  # a query that does not compile finds nothing and proves nothing; lint says so
 
@@ -216,12 +210,14 @@ class Judge:
                 yield Checked(condition, answer.state, answer.why)
 
 
-def _place(feature: ContractFeature) -> str:
-    places: Mapping[str, str] = {"anchor": "its place", "function": "the function", "kernel": "the kernel"}
-    return places.get(feature.where, feature.where)
+def _required(feature: ContractFeature) -> Need:
+    if feature.where == "hardware":
+        return Need("requires", feature.name, f"the hardware must have {feature.name}")
+    return Need("requires", feature.name, f"{_PLACES[feature.where]} must have {feature.name} first")
 
 
-def _in_the_way(row: Row, feature: ContractFeature, where: str) -> str:
+def _in_the_way(row: Row, feature: ContractFeature) -> Need:
+    where = _PLACES[feature.where]
     if any(feature.name == provided.name for provided in row.provides):
-        return f"{where} has {feature.name} already"
-    return f"{feature.name} at {where} is in the way"
+        return Need("conflict", feature.name, f"{where} has {feature.name} already")
+    return Need("conflict", feature.name, f"{feature.name} is in the way: {where} has it")
