@@ -14,6 +14,7 @@ from klineage_tui.text.sanitize import sanitize_lines
 
 if TYPE_CHECKING:
     from klineage.lineage import Step, Workspace
+    from klineage.skill.library import Library
     from klineage.walk import Walk
 
 Run = Callable[[argparse.Namespace], int]
@@ -82,6 +83,25 @@ def opened_workspace(arguments: argparse.Namespace, *, create: bool = False) -> 
         yield workspace
     finally:
         workspace.close()
+
+
+def add_library(parser: argparse.ArgumentParser) -> None:
+    """For the verbs on cards: the workspace's library, or another one to be read."""
+    add_workspace(parser)
+    parser.add_argument(
+        "--library", metavar="PATH", help="another library: a folder with cards/, a workspace, or: shipped",
+    )  # fmt: skip
+
+
+@contextmanager
+def opened_library(arguments: argparse.Namespace) -> Iterator[Library]:
+    from klineage.skill.library import Library
+
+    library = Library.open(arguments.library or arguments.workspace or default_workspace())
+    try:
+        yield library
+    finally:
+        library.close()
 
 
 @contextmanager

@@ -23,6 +23,7 @@ from pathlib import Path
 
 from klineage.errors import KlineageError
 from klineage.lineage import Workspace
+from klineage.resources import shipped
 from klineage.skill import library_turning as turning
 from klineage.skill import library_writing as writing
 from klineage.skill.card import Card, check_id
@@ -31,6 +32,7 @@ from klineage.skill.library_evidence import opened_lineage
 from klineage.skill.library_folder import FolderShelf, is_library, place_of
 from klineage.skill.library_git import GitShelf
 from klineage.skill.library_history import Revision, Word
+from klineage.skill.library_source import SHIPPED
 from klineage.skill.library_writing import card_file, report_name
 
 __all__ = ["Entry", "Library", "Revision", "card_file", "report_name"]
@@ -67,11 +69,14 @@ class Library:
 
     @classmethod
     def open(cls, path: Path | str) -> Library:
-        """The library at ``path``: the branch of a workspace, or a folder with ``cards/`` (or with such folders).
+        """The library at ``path``: the branch of a workspace, a folder with ``cards/`` (or with such folders), ``shipped``.
 
-        Raises KlineageError where there is neither.
+        Raises KlineageError where there is none.
         """
         where = Path(path).absolute()
+        if str(path) == SHIPPED and not where.exists():
+            where = shipped("library")
+            return cls(FolderShelf(where), where)
         if not (where / ".git").exists() and is_library(where):
             return cls(FolderShelf(where), where)
         return cls.of(Workspace.open(where))
