@@ -25,6 +25,13 @@ def detect(kernel: Kernel) -> tuple[Site, ...]:
     return (Site(locus, (Feature(locus, "register_tiling"),), sizes),)
 
 
+def extents(unit: Unit, value: str) -> list[str]:
+    """The macros with one value, ``value``, that are extents of tiles of accumulators, in the order of the text."""
+    known = defines(unit)
+    names = [n for f in unit.functions for n in _tile_extents(unit, f)]
+    return [n for n in dict.fromkeys(names) if n in known and macro_text(unit, known[n]) == value]
+
+
 def _values(unit: Unit) -> dict[str, str]:
     """Every macro's text; of one defined in several branches, the last."""
     found = {}

@@ -13,7 +13,8 @@ from klineage.proposer.rules.c.code import defines, home, macro_edit, macro_text
 from klineage.proposer.rules.rule import NotApplicable, Rewrite, Rule, Site, setting
 from klineage.surface.tree import Edit, Unit, parse_kernel, walk
 
-_SIZES = {
+#: Bytes of the element types that vectors are made of.
+SIZES = {
     "char": 1,
     "int8_t": 1,
     "uint8_t": 1,
@@ -23,7 +24,7 @@ _SIZES = {
     "int": 4,
     "int32_t": 4,
 }
-_SIZES |= {"uint32_t": 4, "unsigned": 4, "float": 4, "double": 8, "int64_t": 8, "uint64_t": 8, "long": 8}
+SIZES |= {"uint32_t": 4, "unsigned": 4, "float": 4, "double": 8, "int64_t": 8, "uint64_t": 8, "long": 8}
 _INTRINSIC = re.compile(
     rb"\b(?:_mm\d*_\w+|__m\d+[id]?|__builtin_shuffle\w*|__builtin_ia32_\w+|v\w+q_[fsu]\d+)\b"
 )
@@ -72,7 +73,7 @@ def _vector(unit: Unit) -> _Vector | None:
             width is None
             or element is None
             or name is None
-            or unit.text(element) not in _SIZES
+            or unit.text(element) not in SIZES
             or branches is None
         ):
             continue  # a vector of fixed width is part of some other mechanism
@@ -135,7 +136,7 @@ def remove(kernel: Kernel, site: Site) -> Rewrite:
     if vector is None:
         raise NotApplicable("the file has no single vector type whose width is a macro")
     macros = dict(vector.branches[-1][1])
-    macros[vector.width] = str(_SIZES[vector.element])
+    macros[vector.width] = str(SIZES[vector.element])
     newline = unit.newline(vector.span[0])
     lines = b"".join(
         f"#define {name} {value}".encode("utf-8", "surrogateescape") + newline

@@ -221,7 +221,7 @@ def apply(kernel: Kernel, locus: str, settings: Mapping[str, str]) -> tuple[Edit
     unit = parse_kernel(kernel)
     function = unit.function_at(locus)
     value, pointer = setting(settings, "value"), setting(settings, "through")
-    first = unit.function(f"{pointer.removesuffix('_ptr')}_kernel")
+    first = unit.function(settings.get("first", f"{pointer.removesuffix('_ptr')}_kernel"))
     if function is None or first is None:
         raise NotApplicable("no two kernels that hand an intermediate over")
     reload = next(

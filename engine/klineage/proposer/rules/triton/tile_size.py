@@ -31,14 +31,14 @@ def detect(kernel: Kernel) -> tuple[Site, ...]:
     unit = parse_kernel(kernel)
     sites = []
     for function in jit_functions(unit):
-        tiles = _tiles(kernel, function)
+        tiles = tiles_of(kernel, function)
         large = {name: size for name, size in tiles.items() if int(size) > _small(unit, function, tiles)}
         if large:
             sites.append(Site(function.locus, (Feature(function.locus, "tiling"),), large))
     return tuple(sites)
 
 
-def _tiles(kernel: Kernel, function: Function) -> dict[str, str]:
+def tiles_of(kernel: Kernel, function: Function) -> dict[str, str]:
     """The constants that are blocks: they span a ``tl.arange`` and are also what a loop or the grid
     counts in."""
     unit = parse_kernel(kernel)
@@ -116,7 +116,7 @@ def remove(kernel: Kernel, site: Site) -> Rewrite:
     function = unit.function_at(site.locus)
     if function is None:
         raise NotApplicable("no such function")
-    small = str(_small(unit, function, _tiles(kernel, function)))
+    small = str(_small(unit, function, tiles_of(kernel, function)))
     return Rewrite(_resize(kernel, function, dict.fromkeys(site.settings, small)))
 
 
@@ -133,7 +133,7 @@ def _resize(kernel: Kernel, function: Function, sizes: Mapping[str, str]) -> tup
     launch = only_launch(unit, function)
     if launch is None:
         raise NotApplicable("the kernel is not launched at exactly one place in this file")
-    tiles = _tiles(kernel, function)
+    tiles = tiles_of(kernel, function)
     edits = []
     for name, size in sizes.items():
         keyword = launch.keyword(unit, name)

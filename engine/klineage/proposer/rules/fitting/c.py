@@ -1,0 +1,189 @@
+"""Fits of the rules for C kernels."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+
+from tree_sitter import Node
+
+from klineage.kernel import Kernel
+from klineage.proposer.rules.c import register_tile
+from klineage.proposer.rules.c.code import defines, home, macro_text, place_of
+from klineage.proposer.rules.c.vectors import SIZES
+from klineage.proposer.rules.fitting.fit import Fit, Settings
+from klineage.surface.tree import Unit, parse_kernel, walk
+
+_UNALIGNED = re.compile(r"\baligned\s*\(")
+
+
+def register_tiles(kernel: Kernel, settings: Settings) -> Iterator[Fit]:
+    """The recorded extents on the arrays of accumulators that are one wide here."""
+    unit = parse_kernel(kernel)
+    one_wide = register_tile.extents(unit, "1")
+    if not one_wide:
+        return
+    locus = home(unit)
+    if set(settings) <= set(one_wide):
+        yield Fit(locus, dict(settings))
+    numbers = sorted((int(value) for value in settings.values() if value.isdigit()), reverse=True)
+    for values in _spread(numbers, len(one_wide)):
+        given = dict(zip(one_wide, values, strict=False))
+        chosen = {name: str(value) for name, value in given.items() if value > 1}
+        if chosen and chosen != dict(settings):
+            yield Fit(locus, chosen, (_carried(settings, chosen),))
+
+
+def _spread(numbers: list[int], places: int) -> Iterator[tuple[int, ...]]:
+    """Numbers on places in their order, the first getting the largest; and all of them at once on a single place."""
+    if not numbers or not places:
+        return
+    yield tuple(numbers[:places])
+    if places < len(numbers):
+        product = 1
+        for number in numbers:
+            product *= number
+        yield (product, *(1,) * (places - 1))
+    if places > len(numbers):
+        yield (1,) * (places - len(numbers)) + tuple(numbers)
+
+
+def _carried(settings: Settings, chosen: Settings) -> str:
+    was = ", ".join(f"{name}={value}" for name, value in settings.items())
+    now = ", ".join(f"{name}={value}" for name, value in chosen.items())
+    return f"{was} became {now}, the extents that this kernel has"
+
+
+def vectors(kernel: Kernel, settings: Settings) -> Iterator[Fit]:
+    """The recorded vector type in place of the element types that are one lane wide here."""
+    unit = parse_kernel(kernel)
+    known = defines(unit)
+    for name, element in _element_types(unit):
+        for width in (n for n, node in known.items() if macro_text(unit, node) == str(SIZES[element])):
+            made, adapted = _renamed(settings, name, width, set(known))
+            locus = home(unit)
+            yield Fit(locus, made, adapted)
+            if not _UNALIGNED.search(made.get("attributes", "")):
+                loose = f"{made.get('attributes', '')}, aligned({SIZES[element]})"
+                why = f"vectors are aligned to one {element} and no more: rows of any width begin anywhere"
+                yield Fit(locus, {**made, "attributes": loose}, (*adapted, why))
+
+
+def _element_types(unit: Unit) -> Iterator[tuple[str, str]]:
+    """(name, element) of every ``typedef float vec;``."""
+    for node in walk(unit.root):
+        name, element = node.child_by_field_name("declarator"), node.child_by_field_name("type")
+        plain = node.type == "type_definition" and not any(
+            c.type == "attribute_specifier" for c in node.children
+        )
+        if plain and name is not None and element is not None and unit.text(element) in SIZES:
+            yield unit.text(name), unit.text(element)
+
+
+def _renamed(
+    settings: Settings, name: str, width: str, known: set[str]
+) -> tuple[dict[str, str], tuple[str, ...]]:
+    """The settings with this kernel's type and macro; what the width decided beside itself stays as it is here."""
+    old_width, old_name = settings.get("width", ""), settings.get("vector", "")
+    made = {"vector": name, "width": width}
+    dropped: set[str] = set()
+    attributes = settings.get("attributes", "")
+    made["attributes"] = (
+        re.sub(rf"\b{re.escape(old_width)}\b", width, attributes) if old_width else attributes
+    )
+    for key, value in settings.items():
+        if not key.startswith("branch."):
+            continue
+        condition, _, macros = value.rpartition(" ? ")
+        pairs = [pair.partition("=")[::2] for pair in macros.split("; ")]
+        dropped |= {macro for macro, _ in pairs if macro != old_width}
+        values = "; ".join(f"{width}={number}" for macro, number in pairs if macro == old_width)
+        made[key] = f"{condition} ? {values}"
+    adapted = []
+    if (name, width) != (old_name, old_width):
+        adapted.append(f"the vector type is {name} of {width} here")
+    if dropped:
+        adapted.append(
+            f"{', '.join(sorted(dropped))}, which went with the width on the source, was left as it is"
+        )
+    return made, tuple(adapted)
+
+
+def prefetches(kernel: Kernel, settings: Settings) -> Iterator[Fit]:
+    """The recorded requests, in the names of the loops that are here."""
+    unit = parse_kernel(kernel)
+    locus = home(unit)
+    requests = [(place, text) for place, text in settings.items() if not place.startswith("define.")]
+    for _, text in requests:
+        call = re.fullmatch(r"(?P<name>\w+)\((?P<address>.+?)(?P<hints>(?:, \d+)*)\)", text)
+        if call is None or ";" in text:
+            continue
+        for place, address, why in _addresses(unit, call["address"]):
+            made = f"{call['name']}({address}{call['hints']})"
+            if settings != {place: made}:
+                yield Fit(locus, {place: made}, (f"{text} became {made} in {place}: {why}",))
+
+
+def _addresses(unit: Unit, recorded: str) -> Iterator[tuple[str, str, str]]:
+    """(loop, address, why) of every request of the recorded shape."""
+    ahead = re.fullmatch(r"(\w+) \+ (\d+) \* (\w+)", recorded)
+    if ahead is not None:
+        for place, loop in _loops(unit):
+            for pointer, step in _advanced(unit, loop):
+                yield place, f"{pointer} + {ahead[2]} * {step}", f"{pointer} goes on by {step}"
+        return
+    if not re.match(r"\w+ \+ ", recorded):
+        return
+    for place, loop in _loops(unit):
+        for index in _read_at(unit, loop):
+            for name in _written_later(unit, loop):
+                yield place, f"{name} + {index}", f"{name} is written after this loop, and at the same places"
+
+
+def _loops(unit: Unit) -> list[tuple[str, Node]]:
+    """The loops with braces, innermost first."""
+    found = [
+        (place_of(unit, locus), node)
+        for locus, node in unit.loci.items()
+        if node.type == "for_statement"
+        and (body := node.child_by_field_name("body")) is not None
+        and body.type == "compound_statement"
+    ]
+    return sorted(found, key=lambda item: -item[0].count("/"))
+
+
+def _advanced(unit: Unit, loop: Node) -> list[tuple[str, str]]:
+    """Pointers that a loop moves on by more than one: ``b += NR``."""
+    body = loop.child_by_field_name("body")
+    found = []
+    for statement in body.named_children if body is not None else ():
+        match = re.fullmatch(r"(\w+)\s*\+=\s*(\w+);", unit.text(statement))
+        if match:
+            found.append((match[1], match[2]))
+    return sorted(found, key=lambda pair: pair[1])[::-1]
+
+
+def _read_at(unit: Unit, loop: Node) -> list[str]:
+    """The places that a loop reads from: ``c + u * LANES`` of ``*(const vec *)(x + c + u * LANES)`` or ``x[c]``."""
+    text = unit.text(loop)
+    found = re.findall(r"\*\)\s*\(\w+ \+ ([^()]+)\)", text) + re.findall(r"\b\w+\[(\w+(?: \+ \w+)*)\]", text)
+    return list(dict.fromkeys(found))
+
+
+def _written_later(unit: Unit, loop: Node) -> list[str]:
+    """Pointers in scope that a later loop of the same function, or a later call of its caller, writes."""
+    around = unit.function_at(next(locus for locus, node in unit.loci.items() if node == loop))
+    if around is None:
+        return []
+    rest = unit.source[loop.end_byte : around.node.end_byte].decode("utf-8", "surrogateescape")
+    stored = re.findall(r"\*\(vec \*\)\((\w+) \+", rest) + re.findall(r"\b(\w+)\[[^\]]+\] [-+*/]?= ", rest)
+    inside = unit.text(loop)
+    names = [name for name in dict.fromkeys(stored) if not re.search(rf"\b{name}\b", inside)]
+    return [name for name in names if re.search(rf"\*(?:restrict )?{name}\b", unit.text(around.definition))]
+
+
+FITS: dict[str, Callable[[Kernel, Settings], Iterator[Fit]]] = {
+    "register-tile": register_tiles,
+    "vector-types": vectors,
+    "prefetch": prefetches,
+}

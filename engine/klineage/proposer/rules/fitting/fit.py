@@ -1,0 +1,20 @@
+"""One way to put a mechanism on a kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+Settings = Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A place on a kernel, and the settings for it.
+
+    adapted: what is otherwise than on the instance and why, one sentence each; empty where everything was carried over.
+    """
+
+    locus: str
+    settings: dict[str, str] = field(default_factory=dict)
+    adapted: tuple[str, ...] = ()
