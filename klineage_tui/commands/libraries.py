@@ -1,184 +1,123 @@
-"""library: bring cards from elsewhere, merge libraries that went apart, compare them, write one as a folder."""
+"""Which libraries of cards a verb reads, and which target it asks about."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from klineage.errors import KlineageError
 
 from klineage_tui.cli import default_workspace
-from klineage_tui.commands.common import (
-    Run,
-    add_json,
-    add_library,
-    add_workspace,
-    opened_library,
-    opened_workspace,
-    plural,
-    print_json,
-    say,
-    shown_command,
-)
+from klineage_tui.commands.common import add_workspace, opened_workspace
 
 if TYPE_CHECKING:
-    from klineage.skill.card import Card
     from klineage.skill.library import Library
-    from klineage.skill.library_pull import Pulled
-
-_CELLS = 100  # of a value in a row of diff
+    from klineage.skill.target import Target
 
 
-def library_command(parser: argparse.ArgumentParser) -> Run:
-    actions = parser.add_subparsers(dest="action", required=True, metavar="pull|merge|diff|write")
-    for name, what in (
-        ("pull", "bring the cards of a folder or of another workspace into this one"),
-        ("merge", "merge a library that went its own way: a workspace, or a branch such as origin/library"),
-    ):
-        sub = actions.add_parser(name, help=what)
-        sub.add_argument(
-            "source", metavar="SOURCE", help="a folder with cards/, a workspace, a branch, or: shipped"
-        )
-        sub.add_argument(
-            "--take", action="append", default=[], metavar="WHAT=SIDE",
-            help="of what both sides changed: CARD:FIELD, CARD or '*', and ours or theirs; may be repeated",
-        )  # fmt: skip
-        sub.add_argument("--who", default="", metavar="NAME", help="who brings them (default: git's user)")
-        add_workspace(sub)
-        add_json(sub)
-    diff = actions.add_parser("diff", help="compare two libraries, card by card and field by field")
-    diff.add_argument("a", metavar="A", help="a folder with cards/, a workspace, or: shipped")
-    diff.add_argument("b", metavar="B", nargs="?", help="another (default: the workspace's)")
-    add_workspace(diff)
-    add_json(diff)
-    write = actions.add_parser(
-        "write", help="write the cards, with the reports and lineages they cite, to a folder"
-    )
-    write.add_argument("folder", metavar="FOLDER", type=Path)
-    write.add_argument("--all", action="store_true", help="hypotheses too (default: admitted cards)")
-    add_library(write)
-    add_json(write)
-    return _library
+def add_libraries(parser: argparse.ArgumentParser) -> None:
+    add_workspace(parser)
+    parser.add_argument(
+        "--library", metavar="PATH", type=Path, action="append", default=[],
+        help="read the cards of this folder or workspace, and of no other (again for more); default: those of the "
+        "workspace, then the shipped ones",
+    )  # fmt: skip
 
 
-def _library(arguments: argparse.Namespace) -> int:
-    return {"pull": _pull, "merge": _pull, "diff": _diff, "write": _write}[arguments.action](arguments)
+@contextmanager
+def opened_libraries(arguments: argparse.Namespace) -> Iterator[tuple[Library, ...]]:
+    """The libraries that were named; else that of the workspace, if there is one, and the shipped one."""
+    from klineage.skill.libraries import library_places
+    from klineage.skill.library import Library
 
-
-def _pull(arguments: argparse.Namespace) -> int:
-    from klineage.skill.library_git import GitShelf
-    from klineage.skill.library_pull import Conflicts, pull
-
+    places = arguments.library or library_places(arguments.workspace, default_workspace())
+    libraries: list[Library] = []
     try:
-        with opened_workspace(arguments, create=arguments.action == "pull") as workspace:
-            pulled = pull(GitShelf(workspace), arguments.source, arguments.who, taken_sides(arguments.take))
-    except Conflicts as conflicts:
-        if arguments.json:
-            print_json({"conflicts": [_conflict_row(item) for item in conflicts.conflicts]})
-        else:
-            for item in conflicts.conflicts:
-                say(f"CONFLICT {item}")
-        raise
-    if arguments.json:
-        print_json(pulled)
-    else:
-        _say_pulled(arguments, pulled)
-    return 0
-
-
-def _conflict_row(item: object) -> object:
-    from dataclasses import asdict
-
-    return asdict(item)  # type: ignore[call-overload]  # a CardConflict
-
-
-def taken_sides(words: Sequence[str]) -> dict[str, str]:
-    """``--take c.prefetch:intent=theirs`` as what a pull asks for."""
-    found: dict[str, str] = {}
-    for word in words:
-        what, sign, side = word.rpartition("=")
-        if not sign or side not in ("ours", "theirs"):
-            raise KlineageError(f"--take cannot be {word!r}; write CARD:FIELD=ours, CARD=theirs or '*=ours'")
-        found[what.strip()] = side
-    return found
-
-
-def _say_pulled(arguments: argparse.Namespace, pulled: Pulled) -> None:
-    for word, ids in (("new", pulled.added), ("changed", pulled.changed), ("lineage", pulled.lineages)):
-        for name in ids:
-            say(f"{word:<8} {name}")
-    for problem in pulled.problems:
-        say(f"left out {problem}")
-    if not pulled.added and not pulled.changed:
-        say(f"nothing new in {arguments.source}")
-    else:
-        what = f"{plural(len(pulled.added), 'card')} new, {len(pulled.changed)} changed"
-        say(f"{what}; {shown_command(arguments, 'card undo')} takes it back")
-
-
-def _diff(arguments: argparse.Namespace) -> int:
-    from klineage.skill.library_fields import changed_fields
-
-    one, two = _side(arguments.a), _side(arguments.b or str(arguments.workspace or default_workspace()))
-    try:
-        a, b = _cards(one), _cards(two)
-        problems = [entry.problem for library in (one, two) for entry in library.cards() if entry.problem]
+        for place in places:
+            libraries.append(Library.open(place))
+        yield tuple(libraries)
     finally:
-        one.close()
-        two.close()
-    changed = {key: changed_fields(a[key], b[key]) for key in sorted(a.keys() & b.keys()) if a[key] != b[key]}
-    only_a, only_b = sorted(a.keys() - b.keys()), sorted(b.keys() - a.keys())
-    if arguments.json:
-        print_json({"only_a": only_a, "only_b": only_b, "changed": changed, "problems": problems})
-        return 0
-    for word, ids in (("only A", only_a), ("only B", only_b)):
-        for name in ids:
-            say(f"{word:<8} {name}")
-    for name, fields in changed.items():
-        say(f"differs  {name}")
-        for field in fields:
-            say(f"         {field.field}")
-            say(f"           A  {_short(field.before)}")
-            say(f"           B  {_short(field.after)}")
-    for problem in problems:
-        say(f"broken   {problem}")
-    if not (only_a or only_b or changed or problems):
-        say("the same cards")
-    return 0
+        for library in libraries:
+            library.close()
 
 
-def _short(text: str) -> str:
-    from klineage_tui.text.columns import clip
-
-    return clip(" ".join(text.split()), _CELLS) or "(nothing)"
-
-
-def _side(where: str) -> Library:
-    from klineage.skill.library import Library
-
-    return Library.open(where)
-
-
-def _cards(library: Library) -> dict[str, Card]:
-    return {entry.id: entry.card for entry in library.cards() if entry.card is not None}
-
-
-def _write(arguments: argparse.Namespace) -> int:
-    from klineage.skill.card import STATUSES
-    from klineage.skill.library_folder_write import write_folder
-
-    with opened_library(arguments) as library:
-        written = write_folder(library, arguments.folder, STATUSES if arguments.all else ("admitted",))
-    if arguments.json:
-        print_json(written)
-    else:
-        for problem in written.problems:
-            say(f"left out {problem}")
-        count = f"{plural(len(written.cards), 'card')}, {plural(written.reports, 'report')}"
-        say(f"{count} and {plural(len(written.lineages), 'lineage')} in {arguments.folder}")
-    return 1 if written.problems else 0
+def add_target(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "kernel", nargs="?", default="", metavar="KERNEL|ID",
+        help="a kernel file (with --workload), or a lineage of the workspace: its present state",
+    )  # fmt: skip
+    parser.add_argument(
+        "--workload", metavar="W", default="", help="a shipped workload's name, or a path to yours"
+    )
+    parser.add_argument(
+        "--surface", metavar="S", default="", help="triton, c or cuda (default: from the file's name)"
+    )
+    parser.add_argument(
+        "--platform", metavar="P", default="", help="default: this machine's, where there is a kernel"
+    )
+    parser.add_argument("--entry", metavar="NAME", help="the function to enter, when the file has several")
+    parser.add_argument(
+        "--prior",
+        metavar="NAME,...",
+        default=None,
+        help="optimizations that are there already, beside those that are seen",
+    )
+    parser.add_argument("--action", metavar="A", default="", help="only cards of this action, e.g. prefetch")
 
 
-COMMANDS = {"library": library_command}
+def target_from(arguments: argparse.Namespace) -> Target:
+    """The target that the options describe. Raises KlineageError where they do not fit together."""
+    from klineage.platform import parse as parse_platform
+    from klineage.proposer.vocabulary import checked
+    from klineage.skill.target import Target
+
+    prior = (
+        None if arguments.prior is None else tuple(filter(None, map(str.strip, arguments.prior.split(","))))
+    )
+    action = checked(arguments.action) if arguments.action else ""
+    if arguments.platform:
+        parse_platform(arguments.platform)
+    if not arguments.kernel:
+        name = Path(arguments.workload).name if arguments.workload else ""
+        return Target(name, arguments.surface, arguments.platform, prior, action)
+    file = Path(arguments.kernel)
+    if file.suffix and file.is_file():
+        return _of_file(file, arguments, prior or (), action)
+    return _of_lineage(arguments, prior or (), action)
+
+
+def _of_file(file: Path, arguments: argparse.Namespace, prior: tuple[str, ...], action: str) -> Target:
+    from klineage.skill.target import target_of
+    from klineage.walk.opening import default_platform
+    from klineage.walk.reading import read_kernel
+    from klineage.workload import load
+
+    if not arguments.workload:
+        raise KlineageError(
+            f"say what {file} computes with --workload: a shipped workload's name, or a path to yours"
+        )
+    workload = load(arguments.workload)
+    kernel = read_kernel(file, workload, surface=arguments.surface or None, entry=arguments.entry)
+    platform = arguments.platform or default_platform(kernel.surface)
+    return target_of(kernel, workload, platform, prior=prior, action=action)
+
+
+def _of_lineage(arguments: argparse.Namespace, prior: tuple[str, ...], action: str) -> Target:
+    from klineage.skill.target import target_of
+    from klineage.walk import Walk
+
+    with opened_workspace(arguments) as workspace:
+        walk = Walk(workspace, arguments.kernel)
+        state = walk.state()
+        report = walk.report_of(state.head.commit)
+        return target_of(
+            state.kernel,
+            walk.workload,
+            arguments.platform or state.meta.platform,
+            reports=(report,) if report else (),
+            prior=(*(feature.name for feature in state.features), *prior),
+            action=action,
+        )

@@ -85,18 +85,25 @@ def retrieve(
                 break
     for number in _nearest(index, total, lacking, asked & (lacking > 0), near):
         missed[number] = _hit(index.row(number), target, judge)
+    hits = sorted(found, key=lambda n: (*_standing(found[n]), -_rank(index, total, n)))
+    misses = sorted(missed, key=lambda n: (*_distance(missed[n]), -_rank(index, total, n)))
     return Retrieved(
         target,
-        tuple(
-            found[n] for n in sorted(found, key=lambda n: (-len(found[n].matches), -_rank(index, total, n)))
-        ),
-        tuple(
-            missed[n]
-            for n in sorted(missed, key=lambda n: (len(missed[n].needs), -_rank(index, total, n)))[:near]
-        ),
+        tuple(found[n] for n in hits),
+        tuple(missed[n] for n in misses[:near]),
         int(asked.sum()),
         hidden,
     )
+
+
+def _standing(hit: Hit) -> tuple[bool, int]:
+    """What nobody admitted comes last; what is alike in more dimensions comes first."""
+    return hit.row.status != "admitted", -len(hit.matches)
+
+
+def _distance(hit: Hit) -> tuple[int, int]:
+    """What the kernel has already, or has something against, is further off than what something must come before."""
+    return sum(need.kind == "conflict" for need in hit.needs), len(hit.needs)
 
 
 def explain(index: Index, target: Target, card_id: str) -> Hit | None:
