@@ -50,6 +50,14 @@ VERBS: dict[str, tuple[str, str]] = {
     "import-cards": ("exporting", "take in cards of the paper's authors, as hypotheses"),
     "mcp": ("serving", "serve cards, checks and gates to agents over MCP, on stdin and stdout"),
     "bundle": ("bundles", "carry a lineage in one file: create, open"),
+    "card": (
+        "cards",
+        "the cards of a library: list, show, edit, lint, merge, split, retire, history, undo, redo",
+    ),
+    "library": (
+        "libraries",
+        "bring cards from elsewhere, merge and compare libraries: pull, merge, diff, write",
+    ),
     "gate-batch": ("batches", "gate on a machine that is reached by hand: export, run, import"),
     "doctor": ("health", "what this machine can gate, and how to get what is missing"),
 }

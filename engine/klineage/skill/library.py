@@ -28,7 +28,7 @@ from klineage.skill import library_turning as turning
 from klineage.skill import library_writing as writing
 from klineage.skill.card import Card, check_id
 from klineage.skill.file import parse
-from klineage.skill.library_evidence import opened_lineage
+from klineage.skill.library_evidence import Dangling, dangling, opened_lineage
 from klineage.skill.library_folder import FolderShelf, is_library, place_of
 from klineage.skill.library_git import GitShelf
 from klineage.skill.library_history import Revision, Word
@@ -168,6 +168,10 @@ class Library:
         Raises KlineageError when neither has it.
         """
         return opened_lineage(self._shelf, lineage_id)
+
+    def dangling(self, cards: Iterable[Card]) -> tuple[Dangling, ...]:
+        """The evidence of cards that leads nowhere: a report, a lineage or a commit that is not here."""
+        return dangling(self._shelf, cards)
 
     def save(self, card: Card, who: str = "", reason: str = "", *, reports: Iterable[str | bytes] = (),
              expected: str | None = None) -> str:  # fmt: skip

@@ -1,0 +1,330 @@
+"""card: the cards of a library: list, show, history, lint; and a person's decisions on whole cards.
+
+Editing one is in ``card_editing``.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from klineage.errors import KlineageError
+
+from klineage_tui.commands import card_editing
+from klineage_tui.commands.common import (
+    Run,
+    add_json,
+    add_library,
+    opened_library,
+    plural,
+    print_json,
+    say,
+    shown_command,
+)
+
+if TYPE_CHECKING:
+    from klineage.skill.card import Card
+    from klineage.skill.library import Entry, Library
+
+    from klineage_tui.card_queue import Item
+
+_CELLS = 100  # of a value in a row
+
+
+def card_command(parser: argparse.ArgumentParser) -> Run:
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+
+    def sub(name: str, help: str, *ids: str) -> argparse.ArgumentParser:
+        made = actions.add_parser(name, help=help)
+        for word in ids:
+            made.add_argument(word.lower(), metavar=word)
+        add_library(made)
+        add_json(made)
+        return made
+
+    listing = sub("list", "list the cards: what needs a person first")
+    listing.add_argument("--status", metavar="S", help="only hypothesis, admitted or retired ones")
+    listing.add_argument("--surface", metavar="S", help="only those of triton, cuda or c")
+    listing.add_argument(
+        "--action", metavar="A", dest="word", help="only those of an action such as prefetch"
+    )
+    listing.add_argument("--twins", action="store_true", help="instead, pairs that may be one card, and why")
+    show = sub("show", "show a card: its file, and what is stale in it", "ID")
+    show.add_argument("--at", metavar="COMMIT", help="as it was in a commit of its history")
+    history = sub("history", "list the revisions of a card: who changed what, and why", "ID")
+    history.add_argument("--diff", action="store_true", help="with what each changed, field by field")
+    lint = sub("lint", "say what is wrong with cards: all, or those named; exit 1 where something is")
+    lint.add_argument("ids", nargs="*", metavar="ID")
+    card_editing.add_edit(sub("edit", "edit a card in $EDITOR, from a file, or field by field", "ID"))
+    merge = sub("merge", "make two cards one: OTHER is retired, what it knows goes to KEPT", "KEPT", "OTHER")
+    split = sub("split", "make two cards of one: what is moved out becomes NEW", "ID", "NEW")
+    split.add_argument(
+        "--intent", required=True, metavar="TEXT", help="what the new card does, in one sentence"
+    )
+    split.add_argument(
+        "--move", action="append", default=[], metavar="ITEM", required=True,
+        help="preconditions.KEY, evidence.KEY, effects.N or risks.N; may be repeated",
+    )  # fmt: skip
+    retire = sub("retire", "put a card out of use; it stays, with its history", "ID")
+    for decision in (merge, split, retire):
+        decision.add_argument("--reason", required=True, metavar="TEXT", help="why, for the record")
+    for decision in (merge, split, retire, sub("undo", "take the last decision on cards back"),
+                     sub("redo", "take the last undone decision again")):  # fmt: skip
+        decision.add_argument("--who", default="", metavar="NAME", help="who decides (default: git's user)")
+    return _card
+
+
+def _card(arguments: argparse.Namespace) -> int:
+    run = {
+        "list": _list, "show": _show, "history": _history, "lint": _lint, "edit": card_editing.edit,
+        "merge": _merge, "split": _split, "retire": _retire, "undo": _turn, "redo": _turn,
+    }[arguments.action]  # fmt: skip
+    with opened_library(arguments) as library:
+        return run(arguments, library)
+
+
+def _list(arguments: argparse.Namespace, library: Library) -> int:
+    from klineage_tui.card_queue import STANDINGS
+    from klineage_tui.card_reading import item_from
+
+    entries = [entry for entry in library.cards() if _wanted(arguments, entry)]
+    if arguments.twins:
+        return _twins(arguments, entries)
+    items = sorted(
+        (item_from(entry) for entry in entries), key=lambda item: (STANDINGS.index(item.standing), item.id)
+    )
+    if arguments.json:
+        print_json([_row(item, entry) for item, entry in _paired(items, entries)])
+        return 0
+    if not items:
+        say(
+            "no cards here yet; klineage lift --into library makes them, klineage library pull brings others'"
+        )
+    from klineage_tui.text.columns import pad, widest
+
+    cells = widest([item.id for item in items])
+    for item in items:
+        say(f"{item.standing:<12}  {pad(item.id, cells)}  {_best(item.card):<34}  {item.why}".rstrip())
+    return 0
+
+
+def _wanted(arguments: argparse.Namespace, entry: Entry) -> bool:
+    wanted = {"status": arguments.status, "surface": arguments.surface, "action": arguments.word}
+    return entry.card is None or all(getattr(entry.card, k) == v for k, v in wanted.items() if v)
+
+
+def _paired(items: Iterable[Item], entries: Iterable[Entry]) -> list[tuple[Item, Entry]]:
+    found = {entry.id: entry for entry in entries}
+    return [(item, found[item.id]) for item in items]
+
+
+def _row(item: Item, entry: Entry) -> dict[str, Any]:
+    card = item.card
+    return {
+        "id": item.id,
+        "status": card and card.status,
+        "standing": item.standing,
+        "why": item.why,
+        "intent": card and card.intent,
+        "action": card and card.action,
+        "surface": card and card.surface,
+        "effects": card and card.effects,
+        "stale": item.marks.stale,
+        "revision": entry.revision,
+        "file": entry.file,
+        "problem": entry.problem or None,
+    }
+
+
+def _best(card: Card | None) -> str:
+    """The strongest claim of a card, with its trust beside it."""
+    from klineage_tui.text.numbers import ratio
+
+    if card is None or not card.effects:
+        return ""
+    best = max(card.effects, key=lambda effect: (effect.quantity == "time", effect.gain))
+    return f"{ratio(best.gain)} {best.quantity.replace('_', ' ')} {best.trust}"
+
+
+def _twins(arguments: argparse.Namespace, entries: Sequence[Entry]) -> int:
+    from klineage.skill.library_curating import twins
+
+    found = twins(entry.card for entry in entries if entry.card is not None)
+    if arguments.json:
+        print_json(found)
+        return 0
+    for pair in found:
+        say(f"{pair.one}  {pair.two}: {pair.why}")
+        say(
+            f"    {shown_command(arguments, f'card merge {pair.one} {pair.two} --reason WHY')} makes them one"
+        )
+    if not found:
+        say("no two cards look like one")
+    return 0
+
+
+def _show(arguments: argparse.Namespace, library: Library) -> int:
+    from klineage.skill.staleness import stale, verified_scope
+
+    if arguments.at:
+        data = library.at(arguments.id, arguments.at)
+        print_json({"id": arguments.id, "source": data}) if arguments.json else say(_text(data))
+        return 0
+    entry, data = library.entry(arguments.id), library.source(arguments.id)
+    old = {} if entry.card is None else dict(stale(entry.card))
+    if arguments.json:
+        scope = entry.card and verified_scope(entry.card)
+        print_json(
+            {
+                "id": entry.id, "card": entry.card, "problem": entry.problem or None, "revision": entry.revision,
+                "stale": old, "verified_scope": scope, "source": _text(data),
+            }
+        )  # fmt: skip
+    else:
+        say(_text(data).rstrip("\n"))
+        for key, fields in old.items():
+            say(f"stale: {key} rests on {', '.join(fields)}, edited since")
+    if entry.card is None:
+        raise KlineageError(entry.problem)
+    return 0
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "replace").replace("\r\n", "\n")
+
+
+def _history(arguments: argparse.Namespace, library: Library) -> int:
+    log = library.history(arguments.id)
+    changes = (
+        [_changes(library, arguments.id, log[i : i + 2]) for i in range(len(log))] if arguments.diff else []
+    )
+    if arguments.json:
+        from dataclasses import asdict
+
+        rows = [asdict(entry) for entry in log]
+        print_json([{**row, "changes": changes[i]} if changes else row for i, row in enumerate(rows)])
+        return 0
+    for number, entry in enumerate(log):
+        say(f"{entry.commit[:10]}  {entry.when:%Y-%m-%d %H:%M}  {entry.who:<16}  {entry.title}")
+        for line in entry.reason.splitlines():
+            say(f"    {line}")
+        for change in changes[number] if changes else ():
+            say(f"    {change.field}: {_short(change.before)} -> {_short(change.after)}")
+    return 0
+
+
+def _changes(library: Library, card_id: str, pair: Sequence[Any]) -> Sequence[Any]:
+    """What the first of two revisions, newest first, changed; nothing where either cannot be read."""
+    from klineage.skill.file import parse
+    from klineage.skill.library_fields import changed_fields
+
+    if len(pair) < 2 or not pair[0].revision or not pair[1].revision:
+        return ()
+    try:
+        after, before = (parse(library.at(card_id, entry.commit), f"{card_id}.md") for entry in pair)
+    except KlineageError as broken:
+        from klineage.skill.library_fields import FieldChange
+
+        return (FieldChange("file", "", str(broken)),)
+    return changed_fields(before, after)
+
+
+def _short(text: str) -> str:
+    from klineage_tui.text.columns import clip
+
+    return clip(" ".join(text.split()), _CELLS) or "(nothing)"
+
+
+def _lint(arguments: argparse.Namespace, library: Library) -> int:
+    from klineage.skill.lint import lint
+
+    entries = library.cards()
+    for card_id in arguments.ids:
+        library.entry(card_id)
+    wanted = [entry for entry in entries if not arguments.ids or entry.id in arguments.ids]
+    cards = [entry.card for entry in entries if entry.card is not None]
+    found: list[dict[str, Any]] = [
+        {"id": e.id, "file": e.file, "line": None, "field": "", "severity": "error", "text": e.problem}
+        for e in wanted
+        if e.card is None
+    ]
+    for entry in wanted:
+        if entry.card is not None:
+            others = [card for card in cards if card.id != entry.id]
+            found += card_editing.problem_rows(
+                entry.file, library.source(entry.id), entry.card, lint(entry.card, others)
+            )
+    found += _dangling(library, wanted)
+    if arguments.json:
+        print_json(found)
+    for row in () if arguments.json else found:
+        say(card_editing.problem_line(row))
+    if not arguments.json:
+        say(f"{plural(len(wanted), 'card')}, {plural(len(found), 'problem')}")
+    return 1 if any(row["severity"] == "error" for row in found) else 0
+
+
+def _dangling(library: Library, entries: Iterable[Entry]) -> list[dict[str, Any]]:
+    """Evidence that names a report, a lineage or a commit which the library does not have."""
+    named = {entry.id: entry for entry in entries if entry.card is not None}
+    rows = []
+    for lost in library.dangling(entry.card for entry in named.values() if entry.card is not None):
+        entry = named[lost.card]
+        at = card_editing.line_of(library.source(entry.id), entry.file, f"evidence.{lost.key}")
+        rows.append({"id": entry.id, "file": entry.file, "line": at, "field": f"evidence.{lost.key}",
+                     "severity": "error", "text": lost.why})  # fmt: skip
+    return rows
+
+
+def _merge(arguments: argparse.Namespace, library: Library) -> int:
+    from klineage.skill.library_curating import united
+
+    kept, other = library.entry(arguments.kept), library.entry(arguments.other)
+    both = united(library.get(kept.id), library.get(other.id), arguments.reason)
+    library.save_all(
+        both, arguments.who, arguments.reason, title=f"Merge {other.id} into {kept.id}",
+        expected={kept.id: kept.revision, other.id: other.revision},
+    )  # fmt: skip
+    return _decided(arguments, library, [kept.id, other.id], f"{other.id} is merged into {kept.id}")
+
+
+def _split(arguments: argparse.Namespace, library: Library) -> int:
+    from klineage.skill.library_curating import parted
+
+    entry = library.entry(arguments.id)
+    rest, new = parted(library.get(arguments.id), arguments.new, arguments.intent, arguments.move)
+    library.save_all(
+        (rest, new), arguments.who, arguments.reason, title=f"Split {new.id} off {rest.id}",
+        expected={rest.id: entry.revision, new.id: ""},
+    )  # fmt: skip
+    sentence = f"{new.id} is split off {rest.id}; it is a hypothesis until it is tried"
+    return _decided(arguments, library, [rest.id, new.id], sentence)
+
+
+def _retire(arguments: argparse.Namespace, library: Library) -> int:
+    from klineage.skill.library_curating import retired
+
+    library.update(
+        arguments.id, lambda card: retired(card, arguments.reason), arguments.who, arguments.reason,
+        title=f"Retire {arguments.id}",
+    )  # fmt: skip
+    return _decided(arguments, library, [arguments.id], f"{arguments.id} is retired")
+
+
+def _turn(arguments: argparse.Namespace, library: Library) -> int:
+    what = (library.undo if arguments.action == "undo" else library.redo)(arguments.who)
+    done = "taken back" if arguments.action == "undo" else "taken again"
+    print_json({arguments.action: what}) if arguments.json else say(f"{done}: {what}")
+    return 0
+
+
+def _decided(arguments: argparse.Namespace, library: Library, ids: Sequence[str], sentence: str) -> int:
+    if arguments.json:
+        print_json([{"id": key, "revision": library.entry(key).revision} for key in ids])
+    else:
+        say(f"{sentence}; {shown_command(arguments, 'card undo')} takes it back")
+    return 0
+
+
+COMMANDS = {"card": card_command}
