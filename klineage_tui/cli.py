@@ -55,7 +55,7 @@ VERBS: dict[str, tuple[str, str]] = {
         "the cards of a library: list, show, edit, lint, merge, split, retire, history, undo, redo",
     ),
     "library": (
-        "libraries",
+        "pulling",
         "bring cards from elsewhere, merge and compare libraries: pull, merge, diff, write",
     ),
     "gate-batch": ("batches", "gate on a machine that is reached by hand: export, run, import"),
