@@ -99,3 +99,15 @@ def stacks(log: Iterable[Revision]) -> tuple[Sequence[Revision], Sequence[Revisi
             undo.append(entry)
             redo.clear()
     return undo, redo
+
+
+def undone(log: Iterable[Revision]) -> list[Revision]:
+    """The decisions that stand undone, oldest first. ``log``: oldest first, along first parents."""
+    entries = list(log)
+    out: set[str] = set()
+    for entry in entries:
+        if entry.kind == "undo":
+            out.add(entry.of)
+        elif entry.kind == "redo":
+            out.discard(entry.of)
+    return [entry for entry in entries if entry.commit in out]

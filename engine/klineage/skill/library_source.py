@@ -17,6 +17,7 @@ from klineage.lineage.plumbing import GitError
 from klineage.resources import shipped
 from klineage.skill.library_folder import FolderShelf, is_library, place_of
 from klineage.skill.library_git import GitShelf, listing
+from klineage.skill.library_history import Revision, undone
 
 SHIPPED = "shipped"
 
@@ -86,9 +87,14 @@ def _of_folder(shelf: GitShelf, folder: Path, name: str, mark: str) -> Source:
 
 
 def _last_pull(shelf: GitShelf, mark: str) -> str:
-    """What the same folder held when it was last pulled, as the commit that keeps it."""
+    """What the same folder held when it was last pulled, as the commit that keeps it; not of a pull that was undone."""
+    back = {parent for pull in _undone_pulls(shelf) for parent in pull.parents[1:]}
     log = (entry for entry in shelf.log() if entry.kind == "snapshot" and entry.source == mark)
-    return next((entry.commit for entry in log), "")
+    return next((entry.commit for entry in log if entry.commit not in back), "")
+
+
+def _undone_pulls(shelf: GitShelf) -> list[Revision]:
+    return [entry for entry in undone(reversed(shelf.log(first_parent=True))) if entry.kind == "pull"]
 
 
 def _of_workspace(shelf: GitShelf, other: Workspace) -> Source:
@@ -127,7 +133,16 @@ def _of_commit(shelf: GitShelf, name: str, commit: str) -> Source:
 
 
 def _merge_base(shelf: GitShelf, commit: str) -> str:
-    tip = shelf.tip()
-    if not tip:
+    """The commit that both come from; where a pull of theirs stands undone, as if it had never been."""
+    ours = shelf.tip()
+    for pull in _undone_pulls(shelf):
+        if any(_is_ancestor(shelf, parent, commit) for parent in pull.parents[1:]):
+            ours = pull.parents[0]
+            break
+    if not ours:
         return ""
-    return shelf.git.run("merge-base", tip, commit, allow=(0, 1)).decode().strip().partition("\n")[0]
+    return shelf.git.run("merge-base", ours, commit, allow=(0, 1)).decode().strip().partition("\n")[0]
+
+
+def _is_ancestor(shelf: GitShelf, one: str, two: str) -> bool:
+    return shelf.git.run("merge-base", one, two, allow=(0, 1)).decode().strip() == one
