@@ -2,33 +2,38 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from klineage.errors import KlineageError
-from klineage.skill.card import Anchor, Card, Carrier
+from klineage.skill.card import SCHEMA, Anchor, Card, Carrier
 from klineage.skill.format import body, reading, writing
+from klineage.skill.format.editing import Editor, NotInPlace
+from klineage.skill.format.editing_body import body_splices
 from klineage.skill.format.loading import load
-from klineage.skill.format.migration import migrated
-from klineage.skill.format.nodes import Fault, Node, placed
-
-_MARK = "\ufeff"
-_LANGUAGE = {"c": "c", "cuda": "cuda", "triton": "python"}
+from klineage.skill.format.migration import migrated, version
+from klineage.skill.format.nodes import Entries, Fault, Node, placed
+from klineage.skill.format.splicing import Original, Splice, original
+from klineage.skill.format.writing_body import section
 
 
 @dataclass(frozen=True)
 class Document:
-    """A card's text with all places in it. ``text`` has LF line ends where the file has CRLF throughout.
+    """A card's text with all places in it.
 
     front: the nodes of the front matter as the file has them, whatever its schema. settings: those of the carrier.
     """
 
-    text: str
+    original: Original
     front: Node
     front_end: int
     sections: dict[str, body.Section]
     settings: Node | None
     card: Card
+
+    @property
+    def text(self) -> str:
+        return self.original.text
 
 
 def parse(data: bytes, name: str) -> Card:
@@ -44,7 +49,7 @@ def parse(data: bytes, name: str) -> Card:
 def opened(data: bytes, name: str) -> Document:
     """As ``parse``, with the places of everything."""
     try:
-        document = _read(_decoded(data))
+        document = _read(original(data))
         stem = name.replace("\\", "/").rpartition("/")[2]
         if stem.endswith(".md") and stem != f"{document.card.id}.md":
             line = dict(placed(document.front)).get("id", 1)
@@ -63,9 +68,9 @@ def lines(data: bytes, name: str) -> dict[str, int]:
     """
     document = opened(data, name)
     found = dict(placed(document.front))
-    for title, section in document.sections.items():
-        found[title.lower()] = section.heading.line
-        for part, inner in section.parts.items():
+    for title, under in document.sections.items():
+        found[title.lower()] = under.heading.line
+        for part, inner in under.parts.items():
             found[f"carrier.{part.lower()}"] = inner.heading.line
     if query := _query(document.sections):
         found["anchor.query"] = query.line
@@ -81,7 +86,7 @@ def render(card: Card) -> bytes:
     key.
     """
     front = "\n".join(writing.block(writing.front(card)))
-    rest = [part for part in (_anchor(card.anchor), _carrier(card), _notes(card.notes)) if part]
+    rest = [written for title in body.SECTIONS if (written := section(card, title))]
     text = "\n\n".join([f"---\n{front}\n---", *rest]) + "\n"
     try:
         return text.encode()
@@ -91,18 +96,60 @@ def render(card: Card) -> bytes:
         ) from error
 
 
-def _decoded(data: bytes) -> str:
-    try:
-        text = data.decode()
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise Fault(line, "this is not UTF-8; save the file in that encoding") from error
-    text = text.removeprefix(_MARK)
-    first = text.partition("\n")[0]
-    return text.replace("\r\n", "\n") if first.endswith("\r") else text
+def edited(data: bytes, card: Card) -> bytes:
+    """The file with ``card`` in it: what differs is written anew, in the style it had, and every other byte stays.
+
+    Comments, order, quotes, line ends, a byte order mark and a person's formatting stay where they are. A file of an
+    older schema gets the front matter of today. Without a change the very bytes come back. Raises KlineageError as
+    ``parse`` does.
+    """
+    name = f"{card.id}.md"
+    document = opened(data, card.id)
+    new = kept(card)
+    if new == document.card:
+        return data
+    for fine in (True, False):
+        try:
+            written = document.original.spliced(
+                [*_front_splices(document, new, fine), *_body_splices(document, new)]
+            )
+            if parse(written, name) == new:
+                return written
+        except (NotInPlace, ValueError, KlineageError):
+            if not fine:
+                raise
+    raise KlineageError(f"{name} cannot be edited where it stands; write it anew with klineage card edit")
 
 
-def _read(text: str) -> Document:
+def kept(card: Card) -> Card:
+    """The card as a file keeps it: prose without blank lines around it."""
+    anchor = Anchor(body.prose(card.anchor.text), body.prose(card.anchor.query))
+    return replace(card, anchor=anchor, notes=body.prose(card.notes))
+
+
+def _front_splices(document: Document, new: Card, fine: bool) -> list[Splice]:
+    node, before, after = document.front, writing.front(document.card), writing.front(new)
+    assert isinstance(node, Entries)
+    if version(node) != SCHEMA or node.flow:
+        return [Splice(node.start, document.front_end, "\n".join(writing.block(after)) + "\n")]
+    editor = Editor(document.text, fine)
+    editor.mapping(node, before, after)
+    return editor.splices
+
+
+def _body_splices(document: Document, new: Card) -> list[Splice]:
+    old = document.card
+    splices = body_splices(document.text, document.sections, _query(document.sections), old, new)
+    settings = document.settings
+    if isinstance(settings, Entries) and old.carrier.settings and new.carrier.settings:
+        editor = Editor(document.text)
+        editor.mapping(settings, old.carrier.settings, new.carrier.settings, writing.SETTINGS)
+        splices += editor.splices
+    return splices
+
+
+def _read(source: Original) -> Document:
+    text = source.text
     first, _, _ = text.partition("\n")
     if first.rstrip() != "---":
         raise Fault(1, "a card begins with a line --- and its front matter")
@@ -114,7 +161,7 @@ def _read(text: str) -> Document:
     values = reading.read_front(migrated(node))
     found = body.sections(text, after, text.count("\n", 0, after) + 1)
     settings = _settings(text, found)
-    return Document(text, node, end, found, settings, _card(text, values, found, settings))
+    return Document(source, node, end, found, settings, _card(text, values, found, settings))
 
 
 def _front_end(text: str, start: int) -> tuple[int, int]:
@@ -175,32 +222,3 @@ def _settings(text: str, found: dict[str, body.Section]) -> Node | None:
     fence = part.fences[0]
     inside = text.index("\n", fence.start) + 1
     return load(fence.text, inside, fence.line + 1)
-
-
-def _anchor(anchor: Anchor) -> str:
-    query = body.prose(anchor.query)
-    parts = [body.write_prose(anchor.text, queries=True), body.fenced(query + "\n", "query") if query else ""]
-    return "\n\n".join(["# Anchor", *filter(None, parts)]) if any(parts) else ""
-
-
-def _carrier(card: Card) -> str:
-    carrier, language = card.carrier, _LANGUAGE[card.surface]
-    parts = []
-    for title, code in (("Before", carrier.before), ("After", carrier.after)):
-        if code:
-            parts.append(f"## {title}\n\n{body.fenced(code, language)}")
-    if carrier.settings:
-        parts.append(f"## Settings\n\n{body.fenced(settings_lines(carrier.settings), 'yaml')}")
-    return "\n\n".join(["# Carrier", *parts]) if parts else ""
-
-
-def settings_lines(settings: Any) -> str:
-    """The settings as lines of YAML; numbers stay bare."""
-    return "".join(
-        f"{writing.text(name)}: {writing.scalar(value, loose=True)}\n" for name, value in settings.items()
-    )
-
-
-def _notes(notes: str) -> str:
-    written = body.write_prose(notes)
-    return f"# Notes\n\n{written}" if written else ""

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import string
-from dataclasses import fields, replace
+from dataclasses import fields
 from typing import Any, get_type_hints
 
 from hypothesis import strategies as st
-
 from klineage.skill.card import (
     Anchor,
     Card,
@@ -25,10 +24,10 @@ from klineage.skill.card import (
 
 #: Text that means something to YAML or to Markdown, or nothing to the eye.
 AWKWARD = (
-    "", " ", "---", "...", "- x", "a: b", "a #b", "# Notes", "## After", "```", "````query\n(x) @y", "~~~", "\\# x", "\\\\```", "yes",
-    "null", "~", "1", "-0.5e3", "0x1F", "12:30", "2026-11-29", "{a: 1}", "[x, y]", "*all", "&a", "!tag", "%x", "@x", "`x`", "'", '"', "it's",
-    "tab\there", "a\nb", "a\r\nb", "\n\nx\n", "trailing ", "\\n", "\u2028", "\x85", "\xa0x", "\ufeff", "\u202e", "\x1b[31m", "\x00", "ü😀", "?",
-    ": x", "x:", "|", ">-", "<<", "=", ",", "x, y", "#", "$(reboot)",
+    "", " ", "---", "...", "- x", "a: b", "a #b", "# Notes", "## After", "```", "````query\n(x) @y", "~~~", "\\# x", "\\\\```",
+    "yes", "null", "~", "1", "-0.5e3", "0x1F", "12:30", "2026-11-29", "{a: 1}", "[x, y]", "*all", "&a", "!tag", "%x", "@x", "`x`",
+    "'", '"', "it's", "tab\there", "a\nb", "a\r\nb", "\n\nx\n", "trailing ", "\\n", "\u2028", "\x85", "\xa0x", "\ufeff", "\u202e",
+    "\x1b[31m", "\x00", "ü😀", "?", ": x", "x:", "|", ">-", "<<", "=", ",", "x, y", "#", "$(reboot)",
 )  # fmt: skip
 
 texts = st.one_of(
@@ -89,11 +88,3 @@ cards = _record(
     anchor=_record(Anchor),
     carrier=_record(Carrier, settings=maps, evidence=names),
 )
-
-
-def tidy(card: Card) -> Card:
-    """The card with its prose as a file keeps it: no blank lines around it."""
-    from klineage.skill.format.body import prose
-
-    anchor = Anchor(prose(card.anchor.text), prose(card.anchor.query))
-    return replace(card, anchor=anchor, notes=prose(card.notes))

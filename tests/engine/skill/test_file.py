@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 from hypothesis import given, settings
-
 from klineage.skill.card import Card
-from klineage.skill.file import parse, render
+from klineage.skill.file import edited, kept, parse, render
 
-from .strategies import cards, tidy
+from .strategies import cards
 
 NAME = "cards/c.prefetch-b.md"
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(cards)
 def test_a_card_reads_back_as_it_was_written(card: Card) -> None:
     written = render(card)
-    assert parse(written, NAME) == tidy(card)
+    assert parse(written, NAME) == kept(card)
     assert render(parse(written, NAME)) == written
+
+
+@settings(max_examples=60, deadline=None)
+@given(cards, cards)
+def test_an_edited_file_holds_the_card(before: Card, after: Card) -> None:
+    data = render(before)
+    assert edited(data, before) is data
+    assert parse(edited(data, after), NAME) == kept(after)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from typing import Any
 
@@ -20,11 +20,12 @@ _SHOWN = frozenset((
 ))  # fmt: skip
 
 #: What is short enough to read on one line: features of a contract, settings of a probe.
-_ON_ONE_LINE = ("requires", "provides", "conflicts", "settings")
+SETTINGS = "settings"
+_ON_ONE_LINE = ("requires", "provides", "conflicts", SETTINGS)
 
 _PLAIN = re.compile(r"[A-Za-z_(][^\x00-\x1f]*")
 _PLAIN_IN_FLOW = re.compile(r"[A-Za-z_(][^\x00-\x1f,:?\[\]{}]*")
-_NUMBER_OR_ID = re.compile(r"-?[0-9]+(\.[0-9]+)?")
+_NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?")
 _TAKEN = frozenset(("true", "false", "yes", "no", "on", "off", "y", "n", "null"))
 _ESCAPES = {"\n": "\\n", "\t": "\\t", "\r": "\\r", '"': '\\"', "\\": "\\\\", "\0": "\\0"}
 
@@ -68,31 +69,26 @@ def _at_default(field: Any, held: Any) -> bool:
     return field.default_factory is not MISSING and bool(held == field.default_factory())
 
 
-def block(data: Mapping[str, Any], indent: int = 0) -> list[str]:
-    """The lines of a mapping, each indented by ``indent`` spaces."""
+def block(data: Mapping[str, Any], indent: int = 0, loose: bool = False) -> list[str]:
+    """The lines of a mapping, each indented by ``indent`` spaces. ``loose``: as for ``scalar``."""
     lines: list[str] = []
     for name, value in data.items():
-        first, *rest = field_lines(name, value, indent)
+        first, *rest = field_lines(name, value, indent, loose)
         lines += [f"{' ' * indent}{text(name)}:{first}", *rest]
     return lines
 
 
 def field_lines(name: str, value: Any, indent: int, loose: bool = False) -> list[str]:
     """What follows ``name:``: the rest of its line, then whole lines. ``indent`` is that of the name."""
-    inner = indent + 2
-    if isinstance(value, Mapping):
-        if not value:
-            return [" {}"]
-        one = flow(value)
-        if name in _ON_ONE_LINE and len(one) + indent + len(name) + 2 <= WIDTH:
-            return [f" {one}"]
-        return ["", *block(value, inner)]
-    if not isinstance(value, list):
+    if not isinstance(value, Mapping | list):
         return [f" {scalar(value, loose=loose)}"]
-    one = flow(value)
-    if not value or (_all_scalars(value) and len(one) + indent + len(name) + 2 <= WIDTH):
+    one = flow(value, name == SETTINGS)
+    fits = len(one) + indent + len(name) + 2 <= WIDTH
+    if not value or (fits and (_all_scalars(value) if isinstance(value, list) else name in _ON_ONE_LINE)):
         return [f" {one}"]
-    return ["", *(line for item in value for line in item_lines(name, item, inner))]
+    if isinstance(value, Mapping):
+        return ["", *block(value, indent + 2, name == SETTINGS)]
+    return ["", *(line for item in value for line in item_lines(name, item, indent + 2))]
 
 
 def item_lines(name: str, item: Any, indent: int) -> list[str]:
@@ -107,13 +103,17 @@ def item_lines(name: str, item: Any, indent: int) -> list[str]:
     return [dash + lines[0][indent + 2 :], *lines[1:]]
 
 
-def flow(value: Any) -> str:
+def flow(value: Any, loose: bool = False) -> str:
     """The value on one line, in brackets and braces."""
     if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{text(k, True)}: {flow(held)}" for k, held in value.items()) + "}"
-    if isinstance(value, Sequence) and not isinstance(value, str):
+        return (
+            "{"
+            + ", ".join(f"{text(k, True)}: {flow(v, loose or k == SETTINGS)}" for k, v in value.items())
+            + "}"
+        )
+    if isinstance(value, list):
         return "[" + ", ".join(flow(held) for held in value) + "]"
-    return scalar(value, in_flow=True)
+    return scalar(value, in_flow=True, loose=loose)
 
 
 def scalar(value: Any, in_flow: bool = False, loose: bool = False) -> str:
@@ -124,7 +124,7 @@ def scalar(value: Any, in_flow: bool = False, loose: bool = False) -> str:
         return str(value)
     if isinstance(value, float):
         return _number(value)
-    if loose and _NUMBER_OR_ID.fullmatch(value):
+    if loose and _NUMBER.fullmatch(value):
         return str(value)
     return text(value, in_flow)
 
