@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
+
+from tree_sitter import Node
+
 from klineage.kernel import Kernel
+from klineage.proposer.rules.triton.code import jit_functions, launches, value_of
 from klineage.surface import autotune
 from klineage.surface.cuda_source import constants as c_constants
 from klineage.surface.expression import Tree
-from klineage.surface.tree import Unit, parse_kernel
+from klineage.surface.lists import elements
+from klineage.surface.tree import Edit, Unit, apply_edits, parse_kernel, walk
 from klineage.workload.constants import Unknown
 
 _DEEPEST = 16  # a constant of a constant of a constant
@@ -22,6 +29,38 @@ def constants(kernel: Kernel) -> dict[str, int]:
     return (
         _launched(kernel, unit) if kernel.surface == "triton" else _evaluated(c_constants(unit, kernel.flags))
     )
+
+
+def with_constant(kernel: Kernel, name: str, value: str) -> Kernel | None:
+    """The kernel with one of its constants given another value, everywhere; None where its text does not write it out.
+
+    C and CUDA: a ``#define`` whose value is a literal. Triton: the pinned configuration, and literals at launches.
+    """
+    unit = parse_kernel(kernel)
+    if kernel.surface == "triton":
+        config = tuple((known, int(value, 0) if known == name else old) for known, old in kernel.config)
+        edits = [
+            Edit(node.start_byte, node.end_byte, value.encode())
+            for known, node in _literals(unit)
+            if known == name
+        ]
+        if not edits and config == kernel.config and name not in dict(kernel.config):
+            return None
+        return replace(kernel, source=apply_edits(kernel.source, edits), config=config)
+    defined = [node for node in walk(unit.root) if node.type == "preproc_def" and _defines(unit, node, name)]
+    values = [v for node in defined if (v := node.child_by_field_name("value")) is not None]
+    if not values or not all(unit.text(v).split("//")[0].strip().isdigit() for v in values):
+        return None
+    edits = [
+        Edit(v.start_byte, v.start_byte + len(unit.text(v).split("//")[0].rstrip()), value.encode())
+        for v in values
+    ]
+    return replace(kernel, source=apply_edits(kernel.source, edits))
+
+
+def _defines(unit: Unit, node: Node, name: str) -> bool:
+    named = node.child_by_field_name("name")
+    return named is not None and unit.text(named) == name
 
 
 def _evaluated(trees: dict[str, Tree]) -> dict[str, int]:
@@ -71,23 +110,21 @@ def _computed(operator: str, a: int, b: int) -> int:
 
 
 def _launched(kernel: Kernel, unit: Unit) -> dict[str, int]:
-    from klineage.proposer.rules.triton.code import jit_functions, launches, value_of
-    from klineage.surface.lists import elements
-
     found: dict[str, int] = {}
     contradicted: set[str] = set()
-
-    def told(name: str, value: int) -> None:
+    pinned = [pair for function in jit_functions(unit) for pair in autotune.pinned(kernel, function)]
+    written = [(name, int(unit.text(node).replace("_", ""), 0)) for name, node in _literals(unit)]
+    for name, value in (*pinned, *written):
         if found.setdefault(name, value) != value:
             contradicted.add(name)
+    return {name: value for name, value in found.items() if name not in contradicted}
 
+
+def _literals(unit: Unit) -> Iterator[tuple[str, Node]]:
+    """``name=4`` at the launches of the file's kernels: the name, and the node of the literal."""
     for function in jit_functions(unit):
-        for name, value in autotune.pinned(kernel, function):
-            told(name, value)
         for launch in launches(unit, function.name):
             for node in elements(launch.arguments):
                 named = node.child_by_field_name("name") if node.type == "keyword_argument" else None
-                written = value_of(node) if named is not None else None
-                if named is not None and written is not None and written.type == "integer":
-                    told(unit.text(named), int(unit.text(written).replace("_", ""), 0))
-    return {name: value for name, value in found.items() if name not in contradicted}
+                if named is not None and value_of(node).type == "integer":
+                    yield unit.text(named), value_of(node)

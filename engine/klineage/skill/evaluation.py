@@ -142,18 +142,35 @@ class Evaluator(SimpleEval):  # type: ignore[misc]
         stride = self._axis(name, axis, self._tensor(name).strides)
         return self._tell(f"stride {axis} of {name}", stride, sized=True)
 
-    def _alignment(self, name: Any) -> Value:
-        return self._tell(f"the alignment of {name}", self._tensor(name).alignment)
-
-    def _row_alignment(self, name: Any = None) -> Value:
-        if name is not None:
-            return self._tell(
-                f"the alignment of rows of {name}", self._tensor(name).row_alignment, sized=True
-            )
+    def _every(self) -> tuple[Tensor, ...]:
+        """All buffers at this size."""
         if not self._facts.tensors:
             raise Doubt(self._facts.shapeless)
-        least = min(self._facts.tensors[self._size].values(), key=lambda tensor: tensor.row_alignment)
-        return self._tell(f"the alignment of rows of {least.name}", least.row_alignment, sized=True)
+        return tuple(self._facts.tensors[self._size].values())
+
+    def _alignment(self, name: Any = None) -> Value:
+        if name is not None:
+            return self._tell(f"the alignment of {name}", self._tensor(name).alignment)
+        least = min(self._every(), key=lambda tensor: tensor.alignment)
+        return self._tell(f"the alignment of {least.name}", least.alignment)
+
+    def _row_alignment(self, name: Any = None) -> Value:
+        one = self._tensor(name) if name is not None else min(self._every(), key=lambda t: t.row_alignment)
+        return self._tell(f"the alignment of rows of {one.name}", one.row_alignment, sized=True)
+
+    def _row_bytes(self, name: Any = None) -> Value:
+        one = self._tensor(name) if name is not None else max(self._every(), key=lambda t: t.row_bytes)
+        return self._tell(f"a row of {one.name}", one.row_bytes, sized=True)
+
+    def _bytes(self, name: Any = None) -> Value:
+        if name is not None:
+            return self._tell(f"bytes of {name}", self._tensor(name).bytes, sized=True)
+        return self._tell("bytes of all buffers", sum(tensor.bytes for tensor in self._every()), sized=True)
+
+    def _least_extent(self) -> Value:
+        dims = self._facts.sizes[self._size]
+        least = min(dims, key=lambda dim: dims[dim])
+        return self._tell(least, dims[least], sized=True)
 
     def _divisibility(self, value: Any) -> int:
         number = whole(value)

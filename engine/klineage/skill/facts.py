@@ -51,11 +51,24 @@ class Tensor:
         return tuple(math.prod(self.shape[axis + 1 :]) for axis in range(len(self.shape)))
 
     @property
+    def elements(self) -> int:
+        return math.prod(self.shape)
+
+    @property
+    def bytes(self) -> int:
+        return self.elements * ITEMSIZE[self.type]
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of an innermost row."""
+        return (self.shape[-1] if self.shape else 1) * ITEMSIZE[self.type]
+
+    @property
     def row_alignment(self) -> int:
         """Bytes that the first address of every innermost row is a multiple of, at most 4096."""
         if len(self.shape) < 2:
             return self.alignment
-        return math.gcd(self.alignment, self.shape[-1] * ITEMSIZE[self.type])
+        return math.gcd(self.alignment, self.row_bytes)
 
 
 @dataclass(frozen=True)

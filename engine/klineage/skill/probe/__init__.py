@@ -1,0 +1,31 @@
+"""Probes: violate one precondition of a card, run the gate on the card's own states, and say whether it mattered."""
+
+from __future__ import annotations
+
+from klineage.skill.probe.choosing import CHANGES, Violation, violation
+from klineage.skill.probe.judging import Finding, Judge
+from klineage.skill.probe.run import Probed, probe, probe_card, shown, written
+from klineage.skill.probe.search import Boundary
+from klineage.skill.probe.state import State, state_of, states_of
+from klineage.skill.probe.violations import SETTINGS, Untestable, spoken, violated
+
+__all__ = [
+    "CHANGES",
+    "SETTINGS",
+    "Boundary",
+    "Finding",
+    "Judge",
+    "Probed",
+    "State",
+    "Untestable",
+    "Violation",
+    "probe",
+    "probe_card",
+    "shown",
+    "spoken",
+    "state_of",
+    "states_of",
+    "violated",
+    "violation",
+    "written",
+]

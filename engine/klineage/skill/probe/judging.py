@@ -1,0 +1,156 @@
+"""Judge one violation: does the optimization fail under it, or lose its effect, and does the form without it stand?
+
+Three gates at most. The card's own states as they are say what the effect is here. The optimized kernel under the
+violation says whether it still stands and what it still gains. Where it fails, the kernel without the optimization is judged
+under the same violation: when that fails too, the violation says nothing of this optimization.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from klineage.gate import GateEvent, Report, Verdict
+from klineage.gate.counts import MECHANISMS
+from klineage.gate.policy import Phase
+from klineage.numbers import three
+from klineage.skill.card import Outcome
+from klineage.skill.probe.state import State
+from klineage.skill.trial import Gain, gains_of, judged, leading
+
+OnEvent = Callable[[str, GateEvent | None], None]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What came of a violation.
+
+    found:   one sentence: the failing case, the effect that was lost, the number that shows that nothing broke, or why
+             nothing can be said.
+    reports: the gates that show it, the deciding one first.
+    """
+
+    outcome: Outcome
+    found: str
+    trust: str = ""
+    platform: str = ""
+    when: str = ""
+    reports: tuple[Report, ...] = ()
+
+
+@dataclass(frozen=True)
+class Judge:
+    """How violations of one state are judged. ``code``: a mechanism whose instructions show it (see ``MECHANISMS``)."""
+
+    phase: Phase = "acceptance"
+    code: str = ""
+    on_event: OnEvent | None = None
+    cancel: threading.Event | None = None
+
+    def __call__(self, state: State, broken: State, words: str) -> Finding:
+        """Judge ``broken``, which is ``state`` with what ``words`` say.
+
+        Raises KlineageError when cancelled.
+        """
+        own = self._gate(state, "as it is", baseline=True)
+        if own.verdict is not Verdict.PASS:
+            return _finding("untested", f"the card's own kernel does not pass here as it is: {own.why}", own)
+        report = self._gate(broken, words, baseline=True)
+        if _failed(report):
+            return self._failure(broken, words, report)
+        if report.verdict is not Verdict.PASS:
+            return _finding("untested", f"{words}: nothing was judged: {report.why}", report)
+        return self._code_lost(own, report, words) or _weighed(own, report, words)
+
+    def _gate(self, state: State, words: str, *, baseline: bool) -> Report:
+        def tell(event: GateEvent) -> None:
+            if self.on_event:
+                self.on_event(words, event)
+
+        if self.on_event:
+            self.on_event(words, None)
+        kernel = state.after if baseline else state.before
+        return judged(
+            kernel, state.before if baseline else None, state.workload, state.platform, self.phase,
+            on_event=tell, cancel=self.cancel,
+        )  # fmt: skip
+
+    def _failure(self, broken: State, words: str, report: Report) -> Finding:
+        plain = self._gate(broken, f"{words}, without it", baseline=False)
+        case = f"{words}: {_stage(report)} fails: {report.why}"
+        if plain.verdict is Verdict.PASS:
+            return _finding("confirmed", f"{case}; without the optimization the kernel passes", report, plain)
+        if _failed(plain):
+            return _finding(
+                "untested",
+                f"{words}: the kernel without the optimization fails as well: {plain.why}",
+                report,
+                plain,
+            )
+        return _finding(
+            "untested", f"{case}; without the optimization nothing was judged: {plain.why}", report, plain
+        )
+
+    def _code_lost(self, own: Report, report: Report, words: str) -> Finding | None:
+        """Whether the compiler no longer makes the instructions that are the mechanism: a fact of the code, not of time."""
+        before, after = (_instructions(r, self.code) for r in (own, report))
+        if not self.code or before == 0 or 2 * after > before:
+            return None
+        text = f"{words}: the compiled code has {after:.0f} {self.code} instructions, not {before:.0f}"
+        return _finding("confirmed", text, report, own, trust="static")
+
+
+def _failed(report: Report) -> bool:
+    """Whether the kernel itself is at fault: a missing tool, or a workload that does not take the size, is not."""
+    stage = report.decisive
+    kernels = stage is not None and stage.reason not in ("workload", "workload_timeout", "signature")
+    return kernels and report.verdict in (Verdict.FAIL, Verdict.TIMEOUT)
+
+
+def _stage(report: Report) -> str:
+    return report.decisive.stage if report.decisive else "the gate"
+
+
+def _instructions(report: Report, code: str) -> float:
+    stage = report.stage("compile")
+    numbers = stage.numbers if stage else {}
+    return sum(numbers.get(f"sass {name}", 0.0) for name in MECHANISMS.get(code, ()))
+
+
+def _weighed(own: Report, report: Report, words: str) -> Finding:
+    """What a kernel that still stands still gains, beside what it gains where the precondition holds."""
+    gain = leading(gains_of(own))
+    if gain is None or not gain.better:
+        text = f"{words}: it computes the right thing, but shows no gain here even as it is, so a loss could not be seen"
+        return _finding("untested", text, report, own)
+    now = next((g for g in gains_of(report) if g.quantity == gain.quantity), None)
+    if now is None:
+        profile = report.stage("profile")
+        why = profile.summary if profile else "there was no profile"
+        return _finding(
+            "untested",
+            f"{words}: it computes the right thing; what it gains is not known: {why}",
+            report,
+            own,
+        )
+    half = 1 + (gain.gain - 1) / 2
+    if now.high * (1 + now.noise) < half:
+        return _finding(
+            "confirmed", f"{words}: loses its effect: {now}, where it gains {_short(gain)}", report, own
+        )
+    if now.low * (1 - now.noise) >= half:
+        return _finding(
+            "refuted", f"{words}: nothing breaks: {now}, and {_short(gain)} as it is", report, own
+        )
+    text = f"{words}: too close to call: {now}, where half of the effect would be {three(half)}x"
+    return _finding("untested", text, report, own)
+
+
+def _short(gain: Gain) -> str:
+    return f"{three(gain.gain)}x"
+
+
+def _finding(outcome: Outcome, found: str, *reports: Report, trust: str = "") -> Finding:
+    first = reports[0]
+    return Finding(outcome, found, trust or str(first.trust), first.platform, first.finished, reports)

@@ -1,0 +1,147 @@
+"""Probe a card of a library: each precondition that can be violated, one after the other, each written when it is known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from klineage.errors import KlineageError
+from klineage.gate import Report, report_to_json
+from klineage.skill.card import Card, Precondition
+from klineage.skill.library import Library
+from klineage.skill.probe.choosing import Violation, violation
+from klineage.skill.probe.judging import Finding, Judge
+from klineage.skill.probe.recording import recorded
+from klineage.skill.probe.search import Boundary, search, with_boundary
+from klineage.skill.probe.state import State, states_of
+from klineage.skill.probe.violations import Untestable
+
+_MOST_STATES = 3  # of a card's own states that are tried until one says something
+
+
+@dataclass(frozen=True)
+class Probed:
+    """What became of one precondition.
+
+    change, settings: the violation, empty where none could be made. state: the card's own state that it was made on.
+    boundary: what a search saw, if there was one; unsearched: why there is none.
+    """
+
+    key: str
+    finding: Finding
+    change: str = ""
+    settings: dict[str, str] = field(default_factory=dict)
+    state: State | None = None
+    boundary: Boundary | None = None
+    unsearched: str = ""
+
+
+def probe(card: Card, key: str, states: Sequence[State], judge: Judge, *, searching: bool = False) -> Probed:
+    """Violate one precondition on the card's own states, the first that says something.
+
+    Raises KlineageError for a key that the card does not have, and when cancelled.
+    """
+    own = precondition_of(card, key)
+    last: Probed | None = None
+    for state in states[:_MOST_STATES]:
+        probed = _on(card, own, state, judge, searching)
+        if probed.finding.outcome != "untested":
+            return probed
+        last = last if last is not None and last.change else probed
+    if last is None:
+        raise KlineageError(f"{card.id} has no state of its own to probe {key} on")
+    return last
+
+
+def _on(card: Card, own: Precondition, state: State, judge: Judge, searching: bool) -> Probed:
+    try:
+        found = violation(card, own, state)
+    except Untestable as reason:
+        return Probed(own.key, Finding("untested", str(reason)))
+    finding = judge(state, found.state, found.words)
+    probed = Probed(own.key, finding, found.change, dict(found.settings), state)
+    return _searched(own, state, found, judge, probed) if searching else probed
+
+
+def _searched(own: Precondition, state: State, found: Violation, judge: Judge, probed: Probed) -> Probed:
+    try:
+        boundary = search(own, state, found, judge)
+    except Untestable as reason:
+        return Probed(probed.key, probed.finding, probed.change, probed.settings, state, None, str(reason))
+    return Probed(probed.key, probed.finding, probed.change, probed.settings, state, boundary)
+
+
+def precondition_of(card: Card, key: str) -> Precondition:
+    """Raises KlineageError that lists the keys when there is none of that name."""
+    found = next((p for p in card.preconditions if p.key == key), None)
+    if found is None:
+        known = ", ".join(p.key for p in card.preconditions) or "none"
+        raise KlineageError(f"{card.id} has no precondition {key!r}; it has {known}")
+    return found
+
+
+def written(card: Card, probed: Probed) -> Card:
+    """The card with what became of a precondition; unchanged where no violation could be made."""
+    if not probed.change or probed.state is None or not any(p.key == probed.key for p in card.preconditions):
+        return card
+    state = probed.state
+    card = recorded(
+        card, probed.key, probed.change, dict(probed.settings), probed.finding, state.lineage, state.commit
+    )
+    if probed.boundary is not None:
+        card = with_boundary(card, probed.key, probed.boundary, state.lineage, state.commit)
+    return card
+
+
+def probe_card(
+    library: Library,
+    card_id: str,
+    keys: Iterable[str] = (),
+    *,
+    judge: Judge | None = None,
+    lineage_id: str = "",
+    searching: bool = False,
+    keep: bool = True,
+    who: str = "",
+    on_probed: Callable[[Probed], None] | None = None,
+) -> tuple[Card, tuple[Probed, ...]]:
+    """Probe preconditions of a card, all by default, and write each outcome into the library when it is known.
+
+    keep: False leaves the library as it is, as for a folder, which has no history. on_probed: called after each.
+    Raises KlineageError for an unknown card or key, a card without states of its own, and when cancelled; what was
+    known by then is written.
+    """
+    card = library.get(card_id)
+    states = states_of(library, card, lineage_id)
+    wanted = tuple(keys) or tuple(p.key for p in card.preconditions)
+    for key in wanted:
+        precondition_of(card, key)
+    done: list[Probed] = []
+    for key in wanted:
+        probed = probe(card, key, states, judge or Judge(), searching=searching)
+        card = _kept(library, card, probed, who) if keep and library.writable else written(card, probed)
+        done.append(probed)
+        if on_probed:
+            on_probed(probed)
+    return card, tuple(done)
+
+
+def _kept(library: Library, card: Card, probed: Probed, who: str) -> Card:
+    if not probed.change:
+        return card
+    return library.update(
+        card.id,
+        lambda present: written(present, probed),
+        who,
+        probed.finding.found,
+        title=f"Probe {card.id}: {probed.key} {probed.finding.outcome}",
+        reports=[report_to_json(report) for report in shown(probed)],
+        machine=True,
+    )
+
+
+def shown(probed: Probed) -> tuple[Report, ...]:
+    """The gates that the card will cite for what became of a precondition."""
+    sides = (probed.boundary.standing, probed.boundary.broken) if probed.boundary else ()
+    findings = [probed.finding, *(rung.finding for rung in sides if rung)]
+    return tuple(finding.reports[0] for finding in findings if finding.reports)
