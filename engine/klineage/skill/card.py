@@ -18,7 +18,7 @@ SCHEMA = 1
 
 Status = Literal["hypothesis", "admitted", "retired"]
 Kind = Literal["data-types", "layout", "storage", "pipeline", "hardware"]
-Origin = Literal["rule", "features", "compile", "probe", "model", "person", "import"]
+Origin = Literal["rule", "features", "compile", "gate", "probe", "model", "person", "import"]
 Outcome = Literal["untested", "confirmed", "refuted"]
 Place = Literal["anchor", "function", "kernel", "hardware"]
 

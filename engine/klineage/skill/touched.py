@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from tree_sitter import Node
 
 from klineage.lineage import line_ops
+from klineage.lineage.lines import split_lines
 from klineage.surface.tree import Unit, ancestors, walk
 
 LOOPS = ("for_statement", "while_statement", "do_statement")
@@ -34,7 +35,7 @@ class Change:
 
 def changes_between(before: bytes, after: bytes) -> tuple[Change, ...]:
     """The changed lines of a transition, in the order of the text, by git's histogram diff."""
-    old, new = before.splitlines(keepends=True), after.splitlines(keepends=True)
+    old, new = split_lines(before), split_lines(after)
     offsets = [0]
     for line in old:
         offsets.append(offsets[-1] + len(line))

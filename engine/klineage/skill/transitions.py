@@ -73,8 +73,17 @@ class Transition:
     def report(self) -> Report | None:
         """The latest report that judged ``after`` against ``before``, else the latest on ``after``."""
         own = [report for report in self.reports if report.kernel == self.after.hash]
-        against = [report for report in own if report.baseline == self.before.hash]
-        return next(reversed(against or own), None)
+        return next(reversed([r for r in own if r.baseline == self.before.hash] or own), None)
+
+    @property
+    def comparisons(self) -> tuple[Report, ...]:
+        """Of each platform the latest report that judged ``after`` against ``before``."""
+        found = {
+            report.platform: report
+            for report in self.reports
+            if report.kernel == self.after.hash and report.baseline == self.before.hash
+        }
+        return tuple(found.values())
 
 
 @dataclass(frozen=True)
