@@ -45,6 +45,11 @@ VERBS: dict[str, tuple[str, str]] = {
     "diff": ("read", "compare the kernels of two steps"),
     "blame": ("read", "say which optimization wrote each line of the expert"),
     "ledger": ("spending", "what paid calls cost, by call, step, lineage or day; what a walk may cost"),
+    "ablate": (
+        "ablating",
+        "what each optimization of a lineage is worth first, in order and last, and what it stands on",
+    ),
+    "admit": ("admitting", "try a card, alone, on a kernel that it was not lifted from"),
     "retrieve": ("retrieving", "which cards hold for a kernel, why, and what the near ones need first"),
     "export": ("exporting", "write cards as Agent Skills for coding agents, or as training records"),
     "import-cards": ("exporting", "take in cards of the paper's authors, as hypotheses"),

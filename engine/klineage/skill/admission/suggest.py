@@ -1,0 +1,115 @@
+"""Kernels that a card could be tried on: shipped ones and the user's own, taken apart as far as the card needs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from klineage.errors import KlineageError
+from klineage.lineage import Workspace
+from klineage.proposer import rules
+from klineage.proposer.rules.fitting import fits
+from klineage.resources import shipped
+from klineage.skill.admission.held_out import Source, held_out, why_held_out
+from klineage.skill.admission.target import KERNEL_FILES, Target, less, of_file, of_state
+from klineage.skill.admission.trying import unfit
+from klineage.skill.card import Card
+
+_SUFFIX = {"c": ".c", "triton": ".py", "cuda": ".cu"}
+_ORDER = ("workload", "platform", "surface", "prior_actions")
+
+
+@dataclass(frozen=True)
+class Suggestion:
+    """A kernel to try a card on. held_out, why: in what it differs from the card's sources; fits: whether the rule does."""
+
+    target: Target
+    held_out: tuple[str, ...]
+    why: str
+    fits: bool
+
+
+def held_out_targets(
+    card: Card, known: Sequence[Source], workspace: Workspace | None = None, *, paths: Iterable[str] = ()
+) -> tuple[Suggestion, ...]:
+    """Kernels of the card's language that differ from everything it was lifted from, the most unlike first.
+
+    The shipped experts, the states of the workspace's sealed lineages, and ``paths``. What has the mechanism already is
+    taken apart by rules until it has not. A kernel that lacks what the card requires is left out. Nothing is gated.
+    """
+    found: dict[str, Suggestion] = {}
+    for target in _all(card, workspace, paths):
+        dims = held_out(target, known)
+        if dims and not unfit(card, target) and target.kernel.hash not in found:
+            found[target.kernel.hash] = Suggestion(
+                target, dims, why_held_out(target, dims), _fits(card, target)
+            )
+    return tuple(sorted(found.values(), key=_rank))
+
+
+def _rank(suggestion: Suggestion) -> tuple[bool, int, str]:
+    """Where the rule fits first, another workload before another state of the same."""
+    first = min(_ORDER.index(name) for name in suggestion.held_out)
+    return not suggestion.fits, first, suggestion.target.name
+
+
+def _all(card: Card, workspace: Workspace | None, paths: Iterable[str]) -> Iterator[Target]:
+    for target in _shipped_and_given(card, paths):
+        try:
+            yield less(target, [feature.name for feature in card.contract.provides])
+        except KlineageError:
+            continue  # rules cannot take the mechanism out of it, so it is no target
+    if workspace is not None:
+        yield from _states(card, workspace)
+
+
+def _shipped_and_given(card: Card, paths: Iterable[str]) -> Iterator[Target]:
+    from pathlib import Path
+
+    suffix = _SUFFIX[card.surface]
+    files = [
+        file
+        for folder in sorted(shipped("experts").glob(f"*/{card.surface}"))
+        for stem in KERNEL_FILES
+        if (file := folder / f"{stem}{suffix}").is_file()
+    ]
+    for file in [*map(Path, paths), *files]:
+        target = of_file(file, platform=_platform(card))
+        if target.kernel.surface == card.surface:
+            yield target
+
+
+def _platform(card: Card) -> str | None:
+    """What the card's effects were found on, where that is one: a suggestion is for the same hardware."""
+    platforms = {effect.platform for effect in card.effects}
+    return platforms.pop() if len(platforms) == 1 else None
+
+
+def _states(card: Card, workspace: Workspace) -> Iterator[Target]:
+    for summary in workspace.lineages():
+        if (
+            summary.problem
+            or not summary.sealed
+            or summary.meta is None
+            or summary.meta.surface != card.surface
+        ):
+            continue
+        for step in workspace.lineage(summary.id):
+            try:
+                yield of_state(workspace, summary.id, f"K{step.number}")
+            except KlineageError:
+                break  # its code may not run here until a person says so
+
+
+def _fits(card: Card, target: Target) -> bool:
+    """Whether the card's rule makes an edit here at all."""
+    if not card.rule:
+        return False
+    rule = card.rule.partition(".")[2] or card.rule
+    for fit in fits(rule, target.kernel, card.carrier.settings):
+        try:
+            if rules.derive(f"rules:{rule}", target.kernel, fit.locus, fit.settings) != target.kernel.source:
+                return True
+        except rules.NotApplicable:
+            continue
+    return False
