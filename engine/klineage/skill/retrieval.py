@@ -109,7 +109,12 @@ def _distance(hit: Hit) -> tuple[int, int]:
 def explain(index: Index, target: Target, card_id: str) -> Hit | None:
     """Why one card is a hit for a target, or what it needs; None for a card that is not in the index."""
     number = index.number(card_id)
-    return None if number is None else _hit(index.row(number), target, Judge(target))
+    return None if number is None else hit_of(index.row(number), target)
+
+
+def hit_of(row: Row, target: Target) -> Hit:
+    """One card beside a target, whether or not it holds there."""
+    return _hit(row, target, Judge(target))
 
 
 def alike(index: Index, target: Target) -> dict[Dimension, Floats]:

@@ -1,0 +1,126 @@
+"""What retrieval says, for programs as JSON objects with stable keys, and for readers as lines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from klineage.interop.told import effect, sentence
+from klineage.skill.paths import Path, PathStep
+from klineage.skill.retrieval import Hit, Retrieved
+
+
+def retrieved_row(found: Retrieved, ways: tuple[Path, ...]) -> dict[str, Any]:
+    """What retrieval says as the JSON object that every verb prints."""
+    target = found.target
+    return {
+        "target": {
+            "workload": target.workload or None,
+            "surface": target.surface or None,
+            "platform": target.platform or None,
+            "prior": target.prior,
+            "action": target.action or None,
+            "kernel": target.kernel.hash if target.kernel else None,
+        },
+        "hits": [hit_row(hit) for hit in found.hits],
+        "near": [hit_row(hit) for hit in found.near],
+        "paths": [way_row(way) for way in ways],
+        "considered": found.considered,
+        "hidden_hypotheses": found.hidden,
+    }
+
+
+def hit_row(hit: Hit) -> dict[str, Any]:
+    """One card beside a target."""
+    import msgspec
+
+    row = hit.row
+    return {
+        "id": row.id,
+        "intent": row.intent,
+        "action": row.action,
+        "surface": row.surface,
+        "status": row.status,
+        "holds": not hit.needs,
+        "reasons": [
+            {"dimension": m.dimension, "likeness": round(m.likeness, 3), "why": m.why} for m in hit.matches
+        ],
+        "needs": [{"kind": n.kind, "what": n.what, "why": n.why} for n in hit.needs],
+        "checks": [
+            {
+                "key": c.condition.key,
+                "text": c.condition.text,
+                "state": c.state,
+                "why": c.why,
+                "probe": c.condition.outcome,
+            }
+            for c in hit.checked
+        ],
+        "caveats": list(hit.caveats),
+        "effects": msgspec.to_builtins(row.effects),
+        "risks": list(row.risks),
+    }
+
+
+def way_row(way: Path) -> dict[str, Any]:
+    """One way on."""
+    return {
+        "lineage": way.lineage,
+        "there": [step.row.id for step in way.steps if step.state == "there"],
+        "steps": [
+            {"id": s.row.id, "action": s.row.action, "state": s.state, "needs": list(s.needs)}
+            for s in way.left
+        ],
+        "steps_without_a_card": way.without,
+    }
+
+
+def lines(found: Retrieved, ways: tuple[Path, ...], more: str = "--all") -> Iterator[str]:
+    """What retrieval says, as lines for a reader. more: what shows hypotheses too."""
+    hidden = (
+        f"; {found.hidden} hypothes{'is' if found.hidden == 1 else 'es'} not shown, {more} shows them"
+        if found.hidden
+        else ""
+    )
+    yield f"{found.target.stands_at}: {len(found.hits)} of {_many(found.considered, 'card')} hold{hidden}"
+    for hit in found.hits:
+        yield from hit_lines(hit)
+    if found.near:
+        yield "not yet, or not here:"
+    for hit in found.near:
+        yield from hit_lines(hit)
+    for way in ways:
+        have = ", ".join(step.row.action for step in way.steps if step.state == "there")
+        on = " -> ".join(_on(step) for step in way.left)
+        gaps = f"; {_many(way.without, 'step')} of it without a card" if way.without else ""
+        yield f"the way of {way.lineage}{f', which has {have} too' if have else ''}: {on}{gaps}"
+
+
+def hit_lines(hit: Hit) -> Iterator[str]:
+    """A card with its gain, why it is found, what its checks say and what it needs."""
+    yield f"  {hit.row.id}  {sentence(hit.row.intent, 120)}"
+    if hit.row.effects:
+        yield f"      gains {effect(hit.row.effects[0])}"
+    for need in hit.needs:
+        yield (
+            f"      not here: {need.why}"
+            if need.kind == "conflict"
+            else f"      not yet: needs {need.what} ({need.why})"
+        )
+    if not hit.needs:
+        for match in hit.matches:
+            yield f"      {match.why}"
+    for one in hit.checked:
+        probe = "" if one.condition.outcome == "untested" else f"; breaking it: {one.condition.outcome}"
+        yield f"      {one.condition.key} {one.state}: {sentence(one.condition.text, 160)} ({one.why}{probe})"
+    for caveat in hit.caveats:
+        if not caveat.startswith("not known: "):  # the check above has said it
+            yield f"      {caveat}"
+
+
+def _many(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def _on(step: PathStep) -> str:
+    return f"{step.row.id} (after {' and '.join(step.needs)})" if step.needs else step.row.id
