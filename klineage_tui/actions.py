@@ -20,20 +20,23 @@ if TYPE_CHECKING:
 Preset = Literal["default", "vim"]
 PRESETS: tuple[Preset, ...] = ("default", "vim")
 
-# The first three are screens whose actions run through ``verb(id)``, which can say why one is disabled.
+# The first are screens whose actions run through ``verb(id)``, which can say why one is disabled.
 # "view" is any list of lines; "editor", "hunks" and "dialog" are screens on top of a place.
 PLACES: dict[str, str] = {
     "app": "Everywhere",
     "lineages": "Lineages",
     "induce": "Induce",
     "history": "History",
+    "cards": "Cards",
+    "library": "Library",
     "view": "Moving in lists, code and diffs",
     "editor": "Editing a kernel in the app",
     "hunks": "Choosing changes of a proposal",
     "features": "The features of a kernel",
+    "evidence": "The evidence of a card",
     "dialog": "Questions",
 }
-_WITH_REASON = ("app", "lineages", "induce", "history")
+_WITH_REASON = ("app", "lineages", "induce", "history", "cards", "library")
 
 
 @dataclass(frozen=True)
@@ -78,6 +81,8 @@ ACTIONS: tuple[Action, ...] = (
     # Everywhere
     _a("induce", "Induce", "1", "app", "Go to Induce: proposals, their diffs and gates"),
     _a("history", "History", "2", "app", "Go to History: steps, comparisons, blame", verb="log"),
+    _a("cards", "Cards", "3", "app", "Go to Cards: what each one claims, what shows it, what needs you"),
+    _a("library", "Library", "4", "app", "Go to Library: which cards hold for a kernel, and why"),
     _a("lineages", "Lineages", "o", "app", "Open another lineage of this workspace"),
     _a("next-pane", "Next pane", "tab", "app", "Focus the next pane, or the next tab when narrow"),
     _a("previous-pane", "Previous pane", "shift+tab", "app", "Focus the previous pane or tab"),
@@ -111,6 +116,32 @@ ACTIONS: tuple[Action, ...] = (
     _a("direction", "direction", "f", "history", "Switch between the walk and the sealed lineage", 4),
     _a("git-commands", "git", "c", "history", "Show the plain git commands for what is on screen", 5),
     _a("branch", "Branch", "B", "history", "Go on from the state under the cursor as a lineage of its own", verb="branch"),
+    # Cards
+    _a("card-accept", "accept", "a", "cards", "Admit this card, which a held-out kernel has shown", 1),
+    _a("card-retire", "retire", "x", "cards", "Take this card out of use, with a reason; it is kept", 2),
+    _a("card-edit", "edit", "e", "cards", "Edit the field under the cursor, with a reason", 3),
+    _a("card-try", "try", "g", "cards", "Gate this card alone on a kernel that it has never seen", 4),
+    _a("card-probe", "probe", "p", "cards", "Break the precondition under the cursor, and gate what happens", 5),
+    _a("card-check", "check", "c", "cards", "Evaluate the preconditions on a kernel: holds, fails, unknown", 8),
+    _a("card-skip", "skip", "s", "cards", "Leave this card for later and go to the next", 9),
+    _a("card-next", "next", "n", "cards", "Go to the next card that needs you", 6),
+    _a("card-undo", "undo", "u", "cards", "Take back the last decision on the library", 7),
+    _a("card-redo", "redo", "ctrl+r,U", "cards", "Bring back the decision that was undone"),
+    _a("card-editor", "editor", "E", "cards", "Edit the whole card in $EDITOR; it is checked before it is taken", 12),
+    _a("card-whole", "Whole card", "w", "cards", "Edit the whole card here, checked as you type"),
+    _a("card-add", "Add", "+", "cards", "Add a precondition, or a risk where the cursor is on one"),
+    _a("card-remove", "Remove", "-", "cards", "Take the precondition or risk under the cursor out of the card"),
+    _a("card-revisions", "Revisions", "r", "cards", "Show who edited this card, when and why"),
+    _a("card-cancel", "cancel", "escape", "cards", "Stop the running probe or trial", 0),
+    _a("lift", "lift", "L", "induce history cards library", "Lift cards from a sealed lineage", 12),
+    # Library
+    _a("library-search", "target", "/", "library", "Say for what kernel or words cards are looked for", 1),
+    _a("library-all", "all", "v", "library", "Show the hypotheses too, and not only what is admitted", 2),
+    _a("library-export", "export", "x", "library", "Write cards as Agent Skills or training records", 3),
+    _a("library-pull", "pull", "P", "cards library", "Bring the shipped cards, or another library's, in here", 4),
+    # The evidence of a card
+    _a("evidence-history", "history", "H", "evidence", "Show this step in History", 1),
+    _a("evidence-leave", "leave", "escape", "evidence", "Go back to the card", 2),
     # Lists, code and diffs
     _a("line-down", "Down", "down", "view", "One line down", vim="down,j"),
     _a("line-up", "Up", "up", "view", "One line up", vim="up,k"),
@@ -122,7 +153,7 @@ ACTIONS: tuple[Action, ...] = (
     _a("to-end", "End", "end", "view", "Last line", vim="end,G"),
     _a("next-hunk", "Next change", "}", "view", "Next changed block", vim="},J"),
     _a("previous-hunk", "Previous change", "{", "view", "Previous changed block", vim="{,K"),
-    _a("open", "open", "enter", "lineages view", "Open or select what the cursor is on", 1),
+    _a("open", "open", "enter", "lineages library view", "Open or select what the cursor is on", 1),
     # The editor in the app
     _a("editor-done", "done", "ctrl+s", "editor", "Take these bytes as the proposal and go back", 1),
     _a("editor-leave", "leave", "escape", "editor", "Go back; the draft is kept and offered again", 2),
@@ -198,10 +229,11 @@ def bindings_for(
 
 def _refuse_conflicts(keys: Mapping[str, str]) -> None:
     """A key has one meaning on each screen: its own actions, the app's, and those of its views."""
-    for screen in ("lineages", "induce", "history"):
+    for screen in ("lineages", "induce", "history", "cards", "library"):
         _refuse_within(keys, (screen, "app", "view"))
     _refuse_within(keys, ("editor",))
     _refuse_within(keys, ("features", "view"))
+    _refuse_within(keys, ("evidence",))
     _refuse_within(keys, ("hunks",))
     _refuse_within(keys, ("dialog",))
 

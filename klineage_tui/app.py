@@ -35,11 +35,25 @@ if TYPE_CHECKING:
     from klineage.lineage import Workspace
     from klineage.walk import Walk
 
+REMEMBERED = ("induce", "history", "cards", "library")  # the places that the next start may begin in
+
 
 def _history() -> Place:
     from klineage_tui.screens.history import HistoryScreen
 
     return HistoryScreen()
+
+
+def _cards() -> Place:
+    from klineage_tui.screens.cards import CardsScreen
+
+    return CardsScreen()
+
+
+def _library() -> Place:
+    from klineage_tui.screens.library import LibraryScreen
+
+    return LibraryScreen()
 
 
 class KlineageApp(App[int]):
@@ -50,7 +64,13 @@ class KlineageApp(App[int]):
     ENABLE_COMMAND_PALETTE = False  # it would bind a key of its own; the registry has one
     COMMANDS = {ActionProvider}
     BINDINGS: ClassVar[list[BindingType]] = [*bindings_for("app")]
-    MODES = {"lineages": LineagesScreen, "induce": InduceScreen, "history": _history}
+    MODES = {
+        "lineages": LineagesScreen,
+        "induce": InduceScreen,
+        "history": _history,
+        "cards": _cards,
+        "library": _library,
+    }
     DEFAULT_MODE = "lineages"
     HORIZONTAL_BREAKPOINTS = [(0, "-tiny"), (MIN_COLUMNS, "-narrow"), (100, "-medium"), (140, "-wide")]
     VERTICAL_BREAKPOINTS = [(0, "-flat"), (MIN_ROWS, "-low"), (20, "-high")]
@@ -124,7 +144,7 @@ class KlineageApp(App[int]):
         if self._wanted and self._remembered() not in ("", self._wanted):
             return "induce"
         place = self._session.places.get(self._key(), "induce")
-        return place if place in ("induce", "history") else "induce"
+        return place if place in REMEMBERED else "induce"
 
     def open_workspace(self) -> None:
         """Open the workspace in a thread; the engine is imported there, after the first paint."""
@@ -155,8 +175,11 @@ class KlineageApp(App[int]):
         lineage = self._wanted or (self._remembered() if self._remembered() in ids else "")
         if not lineage and len(ids) == 1:
             lineage = ids[0]
+        place = self._remembered_place()
         if lineage:
-            self.open_lineage(lineage, self._remembered_place())
+            self.open_lineage(lineage, place)
+        elif place in ("cards", "library"):
+            self.go(place)
         else:
             self.switch_mode("lineages")
             self._reload_shown()
@@ -178,11 +201,46 @@ class KlineageApp(App[int]):
 
     def go(self, place: str) -> None:
         """Show a place; it is remembered."""
-        if place in ("induce", "history"):
+        if place in REMEMBERED:
             self._session.places[self._key()] = place
         self.switch_mode(place)
         self._reload_shown()
         self._remember()
+
+    def show_step(self, lineage: str, commit: str) -> None:
+        """Open a lineage in History, at one of its states."""
+        from klineage_tui.screens.history import HistoryScreen
+
+        self.open_lineage(lineage, "history")
+        if isinstance(self.screen, HistoryScreen):
+            self.screen.ask_for(commit)
+
+    def show_card(self, card_id: str) -> None:
+        """Go to Cards, at a card of the workspace's library."""
+        from klineage_tui.screens.cards import CardsScreen
+
+        self.switch_mode("cards")
+        if isinstance(self.screen, CardsScreen):
+            self.screen.show_id(card_id)
+        self.go("cards")
+
+    def lift(self, *lineages: str) -> None:
+        """Lift cards from sealed lineages (all of them, if none is named) into the library, with a question first."""
+        from klineage.skill.library import Library
+
+        from klineage_tui.screens.lifting import ask_lift
+
+        if isinstance(self.screen, Place) and self.workspace is not None:
+            ask_lift(self.screen, self.workspace, Library.of(self.workspace), lineages)
+
+    def pull(self) -> None:
+        """Bring the cards of another library in here, with a question first."""
+        from klineage.skill.library import Library
+
+        from klineage_tui.screens.pulling import ask_pull
+
+        if isinstance(self.screen, Place) and self.workspace is not None:
+            ask_pull(self.screen, Library.of(self.workspace))
 
     def _reload_shown(self) -> None:
         if isinstance(self.screen, Place):
@@ -209,7 +267,7 @@ class KlineageApp(App[int]):
 
     def why_not(self, action: str) -> str:
         """One sentence that says why an action of everywhere cannot be done now; empty when it can."""
-        if self.workspace is None and action in ("induce", "history", "lineages"):
+        if self.workspace is None and action in (*REMEMBERED, "lineages"):
             return "the workspace is still being opened"
         if self.walk is None and action in ("induce", "history"):
             return "open a lineage first: choose one and press enter"
@@ -225,6 +283,8 @@ class KlineageApp(App[int]):
         return {
             "induce": lambda: self.go("induce"),
             "history": lambda: self.go("history"),
+            "cards": lambda: self.go("cards"),
+            "library": lambda: self.go("library"),
             "lineages": lambda: self.go("lineages"),
             "next-pane": lambda: self._pane(1),
             "previous-pane": lambda: self._pane(-1),

@@ -19,7 +19,7 @@ class Session:
     theme: str = ""
     layout: str = ""
     lineages: dict[str, str] = field(default_factory=dict)  # workspace path -> lineage id
-    places: dict[str, str] = field(default_factory=dict)  # workspace path -> "induce" or "history"
+    places: dict[str, str] = field(default_factory=dict)  # workspace path -> where the person was
 
     def save(self) -> None:
         """Write the file atomically. Raises KlineageError when the folder cannot be written."""

@@ -69,8 +69,15 @@ class Confirm(Dialog[bool]):
 class AskReason(Dialog[str]):
     """A reason of a few words; an empty one is not taken."""
 
-    def __init__(self, title: str, question: str, keys: dict[str, str], suggestion: str = "") -> None:
-        super().__init__(title, question, "keeps it as rejected", keys)
+    def __init__(
+        self,
+        title: str,
+        question: str,
+        keys: dict[str, str],
+        suggestion: str = "",
+        confirm: str = "keeps it as rejected",
+    ) -> None:
+        super().__init__(title, question, confirm, keys)
         self._suggestion = " ".join(suggestion.split())
 
     def answer(self) -> ComposeResult:
@@ -87,4 +94,4 @@ class AskReason(Dialog[str]):
         if reason:
             self.dismiss(reason)
         else:
-            self.notify("A rejection needs a reason: type a few words.", severity="warning")
+            self.notify("It needs a reason: type a few words.", severity="warning")

@@ -38,6 +38,7 @@ class HistoryScreen(HistoryPanes):
         self._wants_forward: bool | None = None  # what the person asked for; None: whatever is current
         self._by_commit: dict[str, Step] = {}
         self._marked = ""
+        self._asked_for = ""  # a commit that another place wants to see
         self._wanted = ("", "")
         self._read: LRUCache[tuple[str, str], Comparison] = LRUCache(128)  # states never change
         self._commands: list[tuple[str, str]] = []
@@ -69,6 +70,11 @@ class HistoryScreen(HistoryPanes):
         walk = self._walk
         self.job("history", lambda: (walk.state(), walk.forward()), self._show_walk)
 
+    def ask_for(self, commit: str) -> None:
+        """Put the cursor on a state of the walk or of the sealed lineage, as soon as the walk is read."""
+        self._asked_for = commit
+        self.reload()
+
     def _show_walk(self, read: tuple[WalkState, tuple[Step, ...]]) -> None:
         before = self.graph.step
         if self._state is not None and self._state.meta.id != read[0].meta.id:
@@ -78,7 +84,12 @@ class HistoryScreen(HistoryPanes):
         self._by_commit = {step.commit: step for step in everything}
         if self._marked not in self._by_commit:
             self._marked = ""
-        self._show_graph(before.commit if before is not None else "")
+        asked, self._asked_for = self._asked_for, ""
+        if asked in self._by_commit:
+            self._wants_forward = any(step.commit == asked for step in self._forward)
+            self._show_graph(asked)
+        else:
+            self._show_graph(before.commit if before is not None else "")
 
     def _show_graph(self, select: str) -> None:
         assert self._state is not None
@@ -178,6 +189,8 @@ class HistoryScreen(HistoryPanes):
             return "There is no decision to take back."
         if action == "redo" and not state.can_redo:
             return "Nothing was undone."
+        if action == "lift" and not (state.sealed and self._forward):
+            return f"Only a sealed lineage can be lifted: {key['seal']} in Induce ({key['induce']}) seals it."
         if action == "branch" and self.graph.step is None:
             return "There is no state under the cursor."
         if action == "direction" and not self._forward:
@@ -243,6 +256,9 @@ class HistoryScreen(HistoryPanes):
         self.notify(f"{lineage} goes on from here")
         self.host.decided()
         self.host.open_lineage(lineage, "history")
+
+    def do_lift(self) -> None:
+        self.host.lift(self._walk.id)
 
     def do_undo(self) -> None:
         self.job("decision", self._walk.undo, self._decided)

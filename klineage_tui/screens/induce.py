@@ -179,6 +179,8 @@ class InduceScreen(InduceAsk):
             return "" if state.can_redo else "nothing was undone"
         if action == "seal":
             return "" if len(state.steps) > 1 else "accept at least one step before sealing"
+        if action == "lift":
+            return "" if state.sealed else f"seal the lineage first: {self.key_of('seal')}"
         if action == "next-pending":
             return "" if self._queue.pending else "no undecided proposal is left"
         if action in ("edit", "editor", "ask", "features"):
@@ -327,6 +329,10 @@ class InduceScreen(InduceAsk):
         asked = makers(state.steps, settings)
         dialog = SealDialog(walk, len(state.steps), left, keys, asked, asking(walk, asked, settings))
         self.app.push_screen(dialog, self._sealed)
+
+    def do_lift(self) -> None:
+        assert self.host.walk is not None
+        self.host.lift(self.host.walk.id)
 
     def _sealed(self, sealed: bool | None) -> None:
         if sealed:

@@ -73,7 +73,9 @@ class InduceEdits(InducePanes):
             self.notify(f"{reason}; {self.key_of('editor')} opens your own editor", severity="warning")
             return
         line = self._line()
-        screen = EditScreen(walk, state.kernel.filename, source, title, line, self.host.keys_in_force)
+        keep = partial(walk.save_draft, title=title)
+        keys = self.host.keys_in_force
+        screen = EditScreen(keep, walk.clear_draft, state.kernel.filename, source, title, line, keys)
         self.app.push_screen(screen, lambda edited: self._take(edited, title, base))
 
     def do_editor(self) -> None:

@@ -40,7 +40,7 @@ _BY_HAND = "{edit} lets you simplify it by hand."
 _SEEN = "Rules see {count} here that they do not take out, {name}: {reason}. klineage propose {id} --all lists them all."
 _SEALED = (
     "This walk is sealed. {history} shows the lineage from naive to expert: what each step adds and what it "
-    "is worth. {edit} simplifies the kernel further by hand; {undo} takes the seal back."
+    "is worth. {lift} lifts cards from it; {edit} simplifies the kernel further by hand; {undo} takes the seal back."
 )
 
 
@@ -169,7 +169,7 @@ class InducePanes(Place):
             self._touched = []
             self._mark_touched()
             view = self.query_one(DiffView)
-            key = {name: self.key_of(name) for name in ("seal", "edit", "history", "undo")}
+            key = {name: self.key_of(name) for name in ("seal", "edit", "history", "undo", "lift")}
             view.placeholder = self._nothing_left().format(**key)
             view.clear()
 

@@ -16,6 +16,7 @@ from klineage_tui.widgets.action_bar import ActionBar
 from klineage_tui.widgets.too_small import TooSmall
 
 if TYPE_CHECKING:
+    from klineage.lineage import Workspace
     from klineage.walk import Walk
 
     from klineage_tui.config import Config
@@ -26,6 +27,7 @@ T = TypeVar("T")
 class Host(Protocol):
     """What a place may ask of the app."""
 
+    workspace: Workspace | None  # None until it is open
     walk: Walk | None  # the open lineage
     revision: int  # grows with every decision, on any lineage
     diff_layout: str  # "auto", "unified" or "split"; reactive, so it can be watched
@@ -35,6 +37,21 @@ class Host(Protocol):
 
     def open_lineage(self, lineage: str, place: str = "induce") -> None:
         """Make a lineage the one that every place shows."""
+
+    def go(self, place: str) -> None:
+        """Show a place; it is remembered."""
+
+    def show_step(self, lineage: str, commit: str) -> None:
+        """Open a lineage in History, at one of its states."""
+
+    def show_card(self, card_id: str) -> None:
+        """Go to Cards, at a card of the workspace's library."""
+
+    def lift(self, *lineages: str) -> None:
+        """Lift cards from sealed lineages (all of them, if none is named) into the library, with a question first."""
+
+    def pull(self) -> None:
+        """Bring the cards of another library in here, with a question first."""
 
     def decided(self) -> None:
         """Say that a decision is on disk, so that other places read again when shown."""

@@ -127,7 +127,10 @@ class SealDialog(ModalScreen[bool]):
         reasons = [
             f"K{step.number} is replayed: {step.found}" for step in steps if step.forward == "replayed"
         ]
-        way_on = f"After this, {shown_key(self._keys['history'])} shows the lineage in History."
+        key = {name: shown_key(self._keys[name]) for name in ("history", "lift")}
+        way_on = (
+            f"After this, {key['history']} shows the lineage in History, {key['lift']} lifts cards from it."
+        )
         self._show([*self._lines, "", *reasons[:2], sentence, way_on], self._help("closes", "closes"))
 
     def _failed(self, sentence: str) -> None:

@@ -48,6 +48,7 @@ class DiffView(LineView):
         self._around: int | None = 3
         self._compared: tuple[Diff, Source, Source] | None = None
         self._unfolded: frozenset[int] = frozenset()
+        self._marked_old: frozenset[int] = frozenset()
 
     def show_diff(
         self, old: str, new: str, ops: Sequence[LineOp], filename: str, *, keep_position: bool = False
@@ -55,7 +56,7 @@ class DiffView(LineView):
         """Compare two texts. ``ops`` are the operations on their lines, in order, covering both."""
         before, after = Source(old, filename), Source(new, filename)
         self._compared = Diff(before.lines, after.lines, ops), before, after
-        self._unfolded = frozenset()
+        self._unfolded = self._marked_old = frozenset()
         self._around = self._fitting() if self._folded else None
         self._arrange(keep_position=keep_position)
         if not keep_position and (hunks := self._hunks()):
@@ -122,6 +123,22 @@ class DiffView(LineView):
             diff, old, new, split=self.is_split, context=self._around, unfolded=self._unfolded
         )
         self.show(document, keep_position=keep_position)
+        self._mark_rows()
+
+    def mark_old_lines(self, lines: frozenset[int]) -> None:
+        """Draw these lines of the old text, counted from 1, as marked, as long as this difference is shown."""
+        self._marked_old = lines
+        self._mark_rows()
+
+    def _mark_rows(self) -> None:
+        if isinstance(self.document, DiffDocument) and (self._marked_old or self.marked):
+            rows = enumerate(self.document.rows)
+            wanted = (
+                i
+                for i, row in rows
+                if row.kind != "fold" and row.old is not None and row.old + 1 in self._marked_old
+            )
+            self.mark(frozenset(wanted))
 
     def _rearrange(self) -> None:
         """Arrange again and stay on the line that the cursor was on."""

@@ -1,0 +1,66 @@
+"""Trying a card alone on a kernel that it has never seen: which kernels there are, and the trial itself."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from klineage.gate import GateEvent
+    from klineage.lineage import Workspace
+    from klineage.skill.admission.suggest import Suggestion
+    from klineage.skill.card import Card
+    from klineage.skill.library import Library
+
+
+def suggestions(library: Library, workspace: Workspace, card: Card) -> tuple[Suggestion, ...]:
+    """Kernels that a trial of the card could admit it on, the most promising first.
+
+    Raises KlineageError when a lineage that the card cites cannot be read: then nothing is known to be held out.
+    """
+    from klineage.skill.admission.held_out import sources
+    from klineage.skill.admission.suggest import held_out_targets
+
+    return held_out_targets(card, sources(card, library.lineage), workspace)
+
+
+def told(suggestion: Suggestion) -> str:
+    """Why a kernel is held out, and who would put the card on it."""
+    return f"{suggestion.why}; {'its rule fits' if suggestion.fits else 'no rule fits: its code as a patch'}"
+
+
+def try_on(
+    library: Library,
+    card_id: str,
+    suggestion: Suggestion,
+    say: Callable[[str], None],
+    on_event: Callable[[GateEvent], None],
+    cancel: threading.Event,
+) -> str:
+    """Try a card with its rule where that fits, else with its carrier as a patch; the trial is in its log when this
+    returns its outcome. Models, commands and persons are asked on the command line.
+
+    Raises KlineageError where nothing can be tried, and on cancel: then nothing is written.
+    """
+    from klineage.skill.admission.held_out import sources
+    from klineage.skill.admission.materializer import materializer_named
+    from klineage.skill.admission.trying import admit, recorded
+
+    card, target = library.get(card_id), suggestion.target
+    known = sources(card, library.lineage)
+    name = "rules" if suggestion.fits else "patch"
+    trial = admit(
+        card, target, materializer_named(name), known, on_progress=say, on_event=on_event, cancel=cancel
+    )  # fmt: skip
+    word = "accepted" if trial.accepted else "failed"
+    library.update(
+        card_id,
+        lambda present: recorded(present, trial),
+        reason=trial.why,
+        title=f"Try {card_id} on {target.name}: {word}",
+        reports=trial.reports,
+        machine=True,
+    )
+    admits = "; it admits the card" if trial.admits else ""
+    return f"{word.upper()}{admits}: {trial.why}"

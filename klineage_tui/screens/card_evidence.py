@@ -1,0 +1,134 @@
+"""One piece of a card's evidence: what the step changed, at the card's own place, and why; or what the gate said."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from textual.app import ComposeResult
+from textual.screen import ModalScreen
+
+from klineage_tui.actions import bindings_for
+from klineage_tui.presentation.details import reason_lines
+from klineage_tui.presentation.gate import GateView, gate_lines
+from klineage_tui.presentation.walk import step_name
+from klineage_tui.text.sanitize import sanitize
+from klineage_tui.widgets.action_bar import ActionBar
+from klineage_tui.widgets.diff_view import DiffView
+from klineage_tui.widgets.lines import Lines, LineView
+from klineage_tui.widgets.source_view import SourceView
+from klineage_tui.widgets.title_row import TitleRow
+from klineage_tui.widgets.too_small import TooSmall
+
+if TYPE_CHECKING:
+    from klineage.kernel import Kernel
+    from klineage.skill.anchors import Place
+
+    from klineage_tui.card_reading import Shown
+    from klineage_tui.text.line import Line
+
+_LONG = 12  # lines of a place beyond which its first one is marked alone
+
+
+class EvidenceScreen(ModalScreen[str | None]):
+    """Dismissed with a commit that is to be shown in History, or None.
+
+    claim: the sentence of the field that cites this evidence.
+    """
+
+    BINDINGS = [*bindings_for("evidence")]
+    DEFAULT_CSS = """
+    EvidenceScreen { background: $background; }
+    EvidenceScreen #evidence-title { background: $surface; color: $foreground; }
+    EvidenceScreen #evidence-claim { background: $surface; color: $muted; }
+    EvidenceScreen DiffView, EvidenceScreen SourceView { height: 3fr; }
+    EvidenceScreen #evidence-why { height: 2fr; padding: 0 1; border-top: solid $border-blurred; }
+    """
+
+    def __init__(self, shown: Shown, claim: str, keys: dict[str, str]) -> None:
+        super().__init__()
+        self._shown, self._claim, self._keys = shown, sanitize(" ".join(claim.split())), keys
+
+    def compose(self) -> ComposeResult:
+        yield TitleRow(id="evidence-title")
+        yield TitleRow(self._claim, id="evidence-claim")
+        if self._shown.before is not None:
+            yield DiffView(placeholder="Nothing differs.", id="evidence-diff")
+        elif self._shown.after is not None:
+            yield SourceView(id="evidence-source")
+        yield LineView(cursor=False, id="evidence-why")
+        yield ActionBar("evidence", self._keys)
+        yield TooSmall()
+
+    def on_mount(self) -> None:
+        shown = self._shown
+        evidence, step = shown.evidence, shown.step
+        where = f"{evidence.lineage} {step_name(step)}: {step.subject}" if step is not None else evidence.note
+        left = [
+            (f"{sanitize(evidence.key)}  ", "bold"),
+            (f"{evidence.kind}  ", "$muted"),
+            (sanitize(where), ""),
+        ]
+        self.query_one("#evidence-title", TitleRow).show(left, self._found())
+        if shown.before is not None and shown.after is not None:
+            self._show_diff(shown.before, shown.after)
+        elif shown.after is not None:
+            view = self.query_one(SourceView)
+            view.show_source(shown.after.text, shown.after.filename)
+            view.mark(frozenset(line - 1 for line in self._lines()))
+            view.focus()
+        else:
+            self.query_one("#evidence-why").focus()
+        self._fit()
+
+    def _show_diff(self, before: Kernel, after: Kernel) -> None:
+        view = self.query_one(DiffView)
+        view.show_diff(before.text, after.text, self._shown.ops, after.filename)
+        view.mark_old_lines(frozenset(self._lines()))
+        view.focus()
+
+    def _lines(self) -> list[int]:
+        """The lines of the places that the card's anchor finds, counted from 1; of a long place, the first."""
+        return [line for place in self._shown.places for line in _marked_lines(place)]
+
+    def _found(self) -> str:
+        places = self._shown.places
+        if not places:
+            return ""
+        at = ", ".join(str(place.line) for place in places[:3]) + (", …" if len(places) > 3 else "")
+        return f"its anchor: line{'s' * (len(places) > 1)} {at} before"
+
+    def on_resize(self) -> None:
+        self.call_after_refresh(self._fit)
+
+    def _fit(self) -> None:
+        why = self.query_one("#evidence-why", LineView)
+        cells = max(30, self.size.width - 4)
+        lines: list[Line] = []
+        if self._shown.step is not None:
+            lines += reason_lines(self._shown.step, cells)
+        if self._shown.report is not None and not (self._shown.step is not None and self._shown.step.gate):
+            lines += gate_lines(GateView("current", self._shown.report), cells)
+        why.show(Lines(lines), keep_position=True)
+
+    def action_evidence_history(self) -> None:
+        step = self._shown.step
+        if step is None:
+            self.notify("This evidence is a report of its own; no lineage has it.", severity="warning")
+        elif not self._shown.here:
+            name = self._shown.evidence.lineage
+            self.notify(
+                f"{name} came with the cards; klineage bundle open brings it in here.", severity="warning"
+            )
+        else:
+            self.dismiss(step.commit)
+
+    def action_evidence_leave(self) -> None:
+        self.dismiss(None)
+
+    def on_action_bar_chosen(self, message: ActionBar.Chosen) -> None:
+        self.run_worker(self.run_action(message.action.replace("-", "_")))
+
+
+def _marked_lines(place: Place) -> range:
+    last = place.last_line if place.last_line - place.line < _LONG else place.line
+    return range(place.line, last + 1)

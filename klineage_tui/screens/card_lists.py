@@ -1,0 +1,153 @@
+"""Lists on top of the Cards place: a target to choose, and the revisions of a card."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from textual.app import ComposeResult
+from textual.containers import Vertical
+from textual.screen import ModalScreen
+from textual.widgets import Static
+
+from klineage_tui.actions import bindings_for
+from klineage_tui.keys import shown_key
+from klineage_tui.text.columns import pad
+from klineage_tui.text.line import Line, compose
+from klineage_tui.text.sanitize import sanitize
+from klineage_tui.widgets.diff_view import DiffView
+from klineage_tui.widgets.lines import Lines, LineView
+from klineage_tui.widgets.title_row import TitleRow
+from klineage_tui.widgets.too_small import TooSmall
+
+if TYPE_CHECKING:
+    from klineage.lineage import Op
+
+T = TypeVar("T")
+_FRAME_ROWS = 9  # border, padding, title, question, keys and their margins
+
+
+class Choose(ModalScreen[T | None], Generic[T]):
+    """One of several things, each with a row that says what it is; dismissed with it, or None."""
+
+    BINDINGS = [*bindings_for("dialog")]
+    DEFAULT_CSS = """
+    Choose { align: center middle; background: $background 60%; }
+    Choose > Vertical {
+        width: 110; max-width: 94%; height: auto; max-height: 90%;
+        background: $surface; border: round $accent; padding: 1 2;
+    }
+    Choose .title { text-style: bold; }
+    Choose LineView { height: auto; margin-top: 1; }
+    Choose .keys { color: $muted; margin-top: 1; }
+    """
+
+    def __init__(
+        self, title: str, question: str, rows: Sequence[tuple[T, Line]], confirm: str, keys: dict[str, str]
+    ) -> None:
+        super().__init__()
+        self._title, self._question, self._rows = sanitize(title), sanitize(question), rows
+        self._confirm, self._keys = confirm, keys
+
+    def compose(self) -> ComposeResult:
+        with Vertical():
+            yield Static(self._title, classes="title", markup=False)
+            yield Static(self._question, markup=False)
+            yield LineView(Lines([line for _, line in self._rows]))
+            yes, no = shown_key(self._keys["dialog-confirm"]), shown_key(self._keys["dialog-cancel"])
+            yield Static(f"{yes} {self._confirm}   {no} goes back", classes="keys", markup=False)
+        yield TooSmall()
+
+    def on_mount(self) -> None:
+        view = self.query_one(LineView)
+        view.show(view.document)
+        view.focus()
+
+    def on_resize(self) -> None:
+        self.query_one(LineView).styles.max_height = max(1, self.size.height * 90 // 100 - _FRAME_ROWS)
+
+    def on_line_view_opened(self, message: LineView.Opened) -> None:
+        message.stop()
+        self.action_dialog_confirm()
+
+    def action_dialog_confirm(self) -> None:
+        row = self.query_one(LineView).cursor_row
+        self.dismiss(self._rows[row][0] if row < len(self._rows) else None)
+
+    def action_dialog_cancel(self) -> None:
+        self.dismiss(None)
+
+
+class RevisionsScreen(ModalScreen[None]):
+    """The revisions of a card, newest first, above what the one under the cursor changed in the file.
+
+    read: the file before and after the revision of a row, and the operations between their lines; in a thread.
+    """
+
+    BINDINGS = [*bindings_for("dialog")]
+    DEFAULT_CSS = """
+    RevisionsScreen { background: $background; }
+    RevisionsScreen TitleRow { background: $surface; color: $foreground; }
+    RevisionsScreen #revisions { height: 1fr; max-height: 12; }
+    RevisionsScreen DiffView { height: 2fr; }
+    """
+
+    def __init__(
+        self,
+        card_id: str,
+        rows: Sequence[Line],
+        read: Callable[[int], tuple[str, str, Sequence[Op]]],
+        keys: dict[str, str],
+    ) -> None:
+        super().__init__()
+        self._card_id, self._rows, self._read, self._keys = sanitize(card_id), rows, read, keys
+
+    def compose(self) -> ComposeResult:
+        yield TitleRow(id="revisions-title")
+        yield LineView(Lines(self._rows), id="revisions")
+        yield DiffView(placeholder="Reading…", id="revision-diff")
+        yield TooSmall()
+
+    def on_mount(self) -> None:
+        left = [("REVISIONS  ", "bold"), (self._card_id, "")]
+        leave = f"{shown_key(self._keys['dialog-cancel'])} goes back"
+        self.query_one("#revisions-title", TitleRow).show(left, f"{len(self._rows)}, newest first; {leave}")
+        self.query_one("#revisions").focus()
+        self._load(0)
+
+    def on_line_view_moved(self, message: LineView.Moved) -> None:
+        if message.view.id == "revisions":
+            self._load(message.row)
+
+    def _load(self, row: int) -> None:
+        def work() -> None:
+            found = self._read(row)
+            self.app.call_from_thread(self._show, row, found)
+
+        self.run_worker(work, group="revision", exclusive=True, thread=True, exit_on_error=False)
+
+    def _show(self, row: int, found: tuple[str, str, Sequence[Op]]) -> None:
+        if self.is_attached and self.query_one("#revisions", LineView).cursor_row == row:
+            before, after, ops = found
+            self.query_one(DiffView).show_diff(before, after, ops, "card.md")
+
+    def action_dialog_confirm(self) -> None:
+        self.dismiss(None)
+
+    def action_dialog_cancel(self) -> None:
+        self.dismiss(None)
+
+
+def revision_line(when: str, who: str, title: str, reason: str) -> Line:
+    """One revision: when, by whom, what, and why."""
+    return compose(
+        (f"{when}  ", "muted"),
+        (f"{sanitize(who)}  ", "accent"),
+        sanitize(title),
+        (f"  {sanitize(' '.join(reason.split()))}" if reason else "", "muted"),
+    )
+
+
+def choice_line(name: str, about: str) -> Line:
+    """One of several things: its name, and what it is."""
+    return compose((pad(sanitize(name), 34), "strong"), ("  " + sanitize(about), "muted"))

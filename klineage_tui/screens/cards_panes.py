@@ -1,0 +1,205 @@
+"""The Cards place as drawn: queue, card, and what stands behind a field. Nothing is read and nothing decided here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from textual.app import ComposeResult
+from textual.containers import Container, Vertical
+
+from klineage_tui.card_queue import CardQueue, Item
+from klineage_tui.presentation.card_evidence import Behind, behind
+from klineage_tui.presentation.card_form import Form, Ref, card_form
+from klineage_tui.presentation.card_queue import card_heading, queue_counts, queue_lines, why_lines
+from klineage_tui.presentation.gate import GateView, gate_lines
+from klineage_tui.screens.place import Place
+from klineage_tui.text.line import Line
+from klineage_tui.text.sanitize import sanitize
+from klineage_tui.widgets.action_bar import ActionBar
+from klineage_tui.widgets.lines import Lines, LineView
+from klineage_tui.widgets.pane import Pane, TabRow
+from klineage_tui.widgets.title_row import TitleRow
+
+if TYPE_CHECKING:
+    from klineage.skill.card import Evidence
+
+    from klineage_tui.presentation.card_form import Parts
+
+_PANES = ("queue", "card", "behind")
+
+
+class CardsPanes(Place):
+    """Geometry and drawing. Wide: the queue beside the card; narrow: above tabs."""
+
+    CSS_PATH = "cards.tcss"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._form = Form()
+        self._behind = Behind()
+        self._field = Ref("intent")  # what the form's cursor is on; kept from card to card
+        self._shown: Item | None = None
+
+    def compose(self) -> ComposeResult:
+        yield TitleRow("Cards", id="heading")
+        with Container(id="panes"):
+            yield LineView(id="queue", placeholder="Opening…")
+            with Vertical(id="side", classes="-tab-card"):
+                yield TabRow(("Card", "Behind"))
+                yield Pane(
+                    "CARD",
+                    LineView(id="card-why", cursor=False),
+                    LineView(id="form"),
+                    id="card",
+                )
+                yield Pane(
+                    "BEHIND", LineView(id="behind-view"), LineView(id="run-view", cursor=False), id="behind"
+                )
+        yield ActionBar(self.PLACE, self.host.keys_in_force)
+
+    def on_mount(self) -> None:
+        self.query_one("#card-why").can_focus = False
+        self.query_one("#run-view").display = False
+        self.queue_view.focus()
+
+    # -- parts --------------------------------------------------------------------------------------
+
+    @property
+    def queue_view(self) -> LineView:
+        return self.query_one("#queue", LineView)
+
+    @property
+    def form_view(self) -> LineView:
+        return self.query_one("#form", LineView)
+
+    @property
+    def behind_view(self) -> LineView:
+        return self.query_one("#behind-view", LineView)
+
+    @property
+    def run_view(self) -> LineView:
+        return self.query_one("#run-view", LineView)
+
+    @property
+    def evidence_here(self) -> Evidence | None:
+        """The evidence under the cursor of the lower pane."""
+        row = self.behind_view.cursor_row
+        return self._behind.opens[row] if row < len(self._behind.opens) else None
+
+    # -- drawing ------------------------------------------------------------------------------------
+
+    def show_queue(self, queue: CardQueue, placeholder: str) -> None:
+        """Every card in one row, the cursor on the current one."""
+        view = self.queue_view
+        view.placeholder = placeholder
+        view.show(Lines(queue_lines(queue, max(20, view.size.width - 3))), keep_position=True)
+        view.move_to(queue.position, tell=False)
+        self.entitle_place(queue)
+
+    def entitle_place(self, queue: CardQueue) -> None:
+        self.query_one("#heading", TitleRow).show(card_heading(queue.current), queue_counts(queue))
+
+    def entitle_card(self, right: str) -> None:
+        """Name the current card above its form, with ``right`` at the other end."""
+        item = self._shown
+        if item is not None and item.card is not None:
+            self.query_one("#card", Pane).entitle([("CARD  ", ""), (sanitize(item.id), "$foreground")], right)
+
+    def show_card(
+        self, item: Item | None, answers: Mapping[str, Parts], places: str, problems: Sequence[str]
+    ) -> None:
+        """The current card, its field under the cursor kept; a card that cannot be read says where it is wrong."""
+        self._shown = item
+        why = self.query_one("#card-why", LineView)
+        form, pane = self.form_view, self.query_one("#card", Pane)
+        if item is None:
+            pane.entitle("CARD")
+            why.show(Lines())
+            self._form = Form()
+            form.show(Lines())
+            self.show_behind(())
+            return
+        cells = max(40, form.size.width - 4)
+        why.show(Lines(why_lines(item, self.host.keys_in_force, cells)))
+        if item.card is None:
+            pane.entitle([("CARD  ", ""), ("cannot be read", "$verdict-fail")])
+            self._form = Form()
+        else:
+            self.entitle_card(self._checked_on())
+            self._form = card_form(item.card, item.marks, cells, answers, places)
+        form.show(Lines(self._form.lines, self._form.selectable), keep_position=True)
+        form.move_to(self._form.row_of(self._field), tell=False)
+        self.show_behind(problems)
+
+    def _checked_on(self) -> str:
+        """On what the preconditions were evaluated, for the title of the card."""
+        return ""
+
+    def show_behind(self, problems: Sequence[str]) -> None:
+        """The evidence of the field under the cursor, in place of a test that has ended."""
+        item, pane, view = self._shown, self.query_one("#behind", Pane), self.behind_view
+        self.run_view.display, view.display = False, True
+        self.remove_class("-testing")
+        if item is None or item.card is None:
+            self._behind = Behind()
+            pane.entitle("BEHIND")
+            view.show(Lines())
+            return
+        cells = max(30, view.size.width - 4)
+        self._behind = behind(item.card, self._field, item.marks, cells, problems)
+        number = len(self._behind.selectable)
+        count = f"{number} piece{'' if number == 1 else 's'} of evidence" if number else ""
+        pane.entitle(
+            [("BEHIND  ", ""), (str(self._field), "$foreground")],
+            f"{count}, enter opens one" if number else "",
+        )
+        view.show(Lines(self._behind.lines, self._behind.selectable or None))
+
+    def show_run(self, title: Sequence[tuple[str, str]], right: str, lines: Sequence[Line]) -> None:
+        """A probe or a trial that runs, or has just ended, in place of the evidence."""
+        had_focus = self.behind_view.has_focus
+        self.behind_view.display, self.run_view.display = False, True
+        self.add_class("-testing")
+        if had_focus:
+            self.run_view.focus()
+        self.query_one("#behind", Pane).entitle(title, right)
+        self.run_view.show(Lines(list(lines)), keep_position=True)
+
+    def run_lines(self, view: GateView) -> list[Line]:
+        """A gate's progress or result, as wide as the lower pane."""
+        return gate_lines(view, max(20, self.run_view.size.width - 2))
+
+    def on_resize(self) -> None:
+        self.call_after_refresh(self.redraw)
+
+    def redraw(self) -> None:
+        """Draw again what depends on the width."""
+
+    # -- panes and tabs -----------------------------------------------------------------------------
+
+    def next_pane(self, step: int) -> None:
+        focused = next((n for n, name in enumerate(_PANES) if self._has_focus(name)), 0)
+        index = (focused + step) % len(_PANES)
+        if index == 0:
+            self.queue_view.focus()
+        else:
+            self.choose_tab(index - 1)
+
+    def _has_focus(self, pane: str) -> bool:
+        found = self.query_one(f"#{pane}")
+        return found.has_focus or found.has_focus_within
+
+    def choose_tab(self, index: int, *, focus: bool = True) -> None:
+        """The card (0) or what is behind it (1): the shown tab where it is narrow, the focus everywhere."""
+        side = self.query_one("#side")
+        side.set_class(index == 0, "-tab-card")
+        side.set_class(index == 1, "-tab-behind")
+        self.query_one(TabRow).choose(index)
+        if focus and index == 0:
+            self.form_view.focus()
+        elif focus:
+            (self.run_view if self.run_view.display else self.behind_view).focus()
+
+    def on_tab_row_chosen(self, message: TabRow.Chosen) -> None:
+        self.choose_tab(message.index)

@@ -1,0 +1,328 @@
+"""Testing a card: one probe or trial at a time, its progress, its result, and how to stop it; and its checks on a kernel."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from textual.message import Message
+
+from klineage_tui.card_checks import Checked, Choice, checked, choices
+from klineage_tui.keys import shown_key
+from klineage_tui.presentation.card_evidence import precondition_of
+from klineage_tui.presentation.card_words import sentence
+from klineage_tui.presentation.gate import GateView
+from klineage_tui.screens.card_lists import Choose, choice_line
+from klineage_tui.screens.cards_edits import CardsEdits
+from klineage_tui.screens.dialog import Confirm
+from klineage_tui.text.line import Line, compose
+from klineage_tui.text.numbers import seconds
+from klineage_tui.text.sanitize import sanitize
+
+if TYPE_CHECKING:
+    from klineage.gate import GateEvent
+    from klineage.lineage import Workspace
+    from klineage.skill.admission.suggest import Suggestion
+    from klineage.skill.card import Card
+
+    from klineage_tui.card_queue import Item
+    from klineage_tui.presentation.card_form import Parts
+
+_SAID = 3  # sentences above the stages of the gate that runs now
+
+
+class TestProgress(Message):
+    """A running test said something; posted from its thread."""
+
+    def __init__(self, run: TestRun, event: GateEvent | str) -> None:
+        super().__init__()
+        self.run = run
+        self.event = event
+
+
+class TestRun:
+    """One running probe or trial: of which card, how far, and how to stop it."""
+
+    __test__ = False  # no test of pytest's
+
+    def __init__(self, card_id: str, title: str) -> None:
+        self.card_id, self.title = card_id, title
+        self.cancel = threading.Event()
+        self.started = time.monotonic()
+        self.ended = 0.0
+        self.view = GateView("running")
+        self.said: list[str] = []
+        self.outcome = ""
+
+    def heard(self, event: GateEvent | str) -> None:
+        """Take one message of the thread: a sentence, or the progress of a gate."""
+        if isinstance(event, str):
+            self.said.append(event)
+            self.view = GateView("running")  # what comes next is another gate
+        else:
+            self.view = self.view.after(event)
+
+    @property
+    def elapsed(self) -> float:
+        return (self.ended or time.monotonic()) - self.started
+
+
+class CardsRuns(CardsEdits):
+    """Runs what the verbs ``card-probe`` and ``card-try`` begin, and shows it in the lower pane."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._run: TestRun | None = None  # the one that runs
+        self._last: TestRun | None = None  # the one that is shown
+        self._checked: dict[str, Checked] = {}  # revision of a card -> what a kernel answered
+
+    def _show_bar(self) -> None:
+        """Draw the footer again."""
+        raise NotImplementedError
+
+    def start_run(self, card_id: str, title: str, work: Callable[[TestRun], str]) -> None:
+        """Run ``work`` in a thread; it returns the sentence that says what came of it, and has saved it already."""
+        run = self._run = self._last = TestRun(card_id, title)
+        self.job(
+            "test",
+            lambda: work(run),
+            lambda said: self._ended(run, said),
+            lambda said: self._failed(run, said),
+        )
+        self._ticker = self.set_interval(0.2, self.show_test)
+        if self.has_class("-narrow"):
+            self.choose_tab(1)
+        self.show_test()
+        self._show_bar()
+
+    def tell(self, run: TestRun, event: GateEvent | str) -> None:
+        """Called from the run's thread."""
+        self.post_message(TestProgress(run, event))
+
+    def on_test_progress(self, message: TestProgress) -> None:
+        message.run.heard(message.event)
+        if message.run is self._run:
+            self.show_test()
+
+    def _ended(self, run: TestRun, said: str) -> None:
+        self._finish(run, said)
+        if self.app.screen is not self or (self._queue.current and self._queue.current.id != run.card_id):
+            self.notify(f"{run.card_id}: {said}", timeout=6)
+        self.host.decided()
+        self.reload_if_outdated()
+
+    def _failed(self, run: TestRun, said: str) -> None:
+        self._finish(run, "stopped; nothing was written" if run.cancel.is_set() else said)
+        if not run.cancel.is_set():
+            self.complain(said)
+
+    def _finish(self, run: TestRun, said: str) -> None:
+        run.outcome, run.ended = said, time.monotonic()
+        if run.view.running:
+            run.view = replace(run.view, running="", detail="")
+        if self._run is run:
+            self._run = None
+            self._ticker.stop()
+        self.show_test()
+        self._show_bar()
+
+    def show_test(self) -> None:
+        """The run on screen, until the reader goes to another field after its end."""
+        run = self._last
+        if run is None:
+            return
+        word, _, rest = run.title.partition(" ")
+        running = run is self._run
+        left = [(f"{word}  ", "$accent" if running else ""), (rest, "$foreground")]
+        right = f"running {seconds(run.elapsed)}" if running else f"took {seconds(run.elapsed)}"
+        self.show_run(left, right, self._lines(run, running=running))
+
+    def _lines(self, run: TestRun, *, running: bool) -> list[Line]:
+        said = [compose((sentence(text), "muted")) for text in run.said[-_SAID:]]
+        stages = self.run_lines(replace(run.view, keys={})) if run.view.stages or run.view.running else []
+        if not running:
+            return [compose((sentence(run.outcome), "strong")), *said, *stages]
+        stopping = (
+            "stopping …"
+            if run.cancel.is_set()
+            else f"{shown_key(self.host.keys_in_force['card-cancel'])} stops it"
+        )
+        return [*said, *stages, compose((stopping, "muted"))]
+
+    def forget_test(self) -> None:
+        """Show evidence again, unless a test runs."""
+        if self._run is None:
+            self._last = None
+
+    def why_not_test(self, action: str, card: Card) -> str:
+        """Why a card cannot be tested now; empty when it can."""
+        if action == "card-check":
+            return (
+                ""
+                if any(p.check for p in card.preconditions) or card.anchor.query
+                else "it has nothing to evaluate"
+            )
+        if action in ("card-probe", "card-try") and self._run is not None:
+            return (
+                f"{self._run.title} is running; {shown_key(self.host.keys_in_force['card-cancel'])} stops it"
+            )
+        if action == "card-probe":
+            found = precondition_of(card, self._field.key) if self._field.kind == "precondition" else None
+            if found is None:
+                return "put the cursor on a precondition: that is what a probe breaks"
+            how = shown_key(self.host.keys_in_force["card-edit"])
+            return (
+                ""
+                if found.probe is not None
+                else f"nobody has said how to break {found.key}; {how} gives it a probe"
+            )
+        if action == "card-try" and card.status == "retired":
+            return "it is retired, and not tried any more"
+        return ""
+
+    def do_card_probe(self) -> None:
+        """Break the precondition under the cursor on the card's own state, and write what comes of it."""
+        _, card = self._here()
+        key = self._field.key
+        library = self.library
+
+        def work(run: TestRun) -> str:
+            from klineage.skill.probe.judging import Judge
+            from klineage.skill.probe.run import probe_card
+
+            def on_event(words: str, event: GateEvent | None) -> None:
+                self.tell(run, words if event is None else event)
+
+            judge = Judge(on_event=on_event, cancel=run.cancel)
+            _, (probed,) = probe_card(library, card.id, [key], judge=judge)
+            return f"{probed.finding.outcome.upper()}: {probed.finding.found}"
+
+        lineages = [e.lineage for e in card.evidence if e.kind == "transition"]
+        self.trusting(lineages, lambda: self.start_run(card.id, f"PROBE {key} of {card.id}", work))
+
+    def do_card_try(self) -> None:
+        """Ask for a kernel that the card has never seen, and gate the card alone on it."""
+        from klineage_tui.card_trials import suggestions, told
+
+        _, card = self._here()
+        library, workspace = self.library, self.host.workspace
+        assert workspace is not None
+
+        def choose(found: tuple[Suggestion, ...]) -> None:
+            if not found:
+                self.notify(
+                    f"No {card.surface} kernel here differs from what it was lifted from and has what it requires; "
+                    "klineage new brings one in, klineage admit takes any file.",
+                    severity="warning",
+                    timeout=10,
+                )
+                return
+            rows = [(each, choice_line(each.target.name, told(each))) for each in found]
+            question = "On which kernel? It must pass every gate and show half of the effect; at most three attempts."
+            dialog = Choose("Try", question, rows, "tries it there", dict(self.host.keys_in_force))
+            self.app.push_screen(dialog, lambda each: self._try_on(card, each) if each else None)
+
+        self.notify("Looking for kernels that it has not seen …", timeout=2)
+        self.job("suggestions", lambda: suggestions(library, workspace, card), choose)
+
+    def _try_on(self, card: Card, suggestion: Suggestion) -> None:
+        from klineage_tui.card_trials import try_on
+
+        library, target = self.library, suggestion.target
+
+        def work(run: TestRun) -> str:
+            say = lambda text: self.tell(run, text)  # noqa: E731
+            return try_on(library, card.id, suggestion, say, lambda event: self.tell(run, event), run.cancel)
+
+        lineages = [target.lineage] if target.lineage else []
+        self.trusting(lineages, lambda: self.start_run(card.id, f"TRY {card.id} on {target.name}", work))
+
+    def trusting(self, lineages: Iterable[str], then: Callable[[], None]) -> None:
+        """Do ``then``, after a question where code of these lineages is to be run that was not made here."""
+        workspace, wanted = self.host.workspace, frozenset(lineages)
+        assert workspace is not None
+
+        def foreign() -> list[str]:
+            from klineage.walk import trust
+
+            here = {summary.id for summary in workspace.lineages()}
+            return sorted(name for name in wanted & here if not trust.is_trusted(workspace, name))
+
+        def ask(names: list[str]) -> None:
+            if not names:
+                then()
+                return
+            dialog = Confirm(
+                "Somebody else's kernels",
+                f"{', '.join(names)} came from elsewhere. A gate runs their kernels and their workload.py on this machine: "
+                "read them first. Run the code of this repository?",
+                "runs it, and remembers the answer",
+                dict(self.host.keys_in_force),
+                cancel="runs nothing",
+            )
+            self.app.push_screen(dialog, lambda yes: self._trust(workspace, then) if yes else None)
+
+        self.job("trust", foreign, ask)
+
+    def _trust(self, workspace: Workspace, then: Callable[[], None]) -> None:
+        from klineage.walk import trust
+
+        self.job("trust", lambda: trust.trust_repository(workspace), lambda _: then())
+
+    # -- checks -------------------------------------------------------------------------------------
+
+    def do_card_check(self) -> None:
+        """Ask for a kernel, then evaluate every check on it."""
+        item, card = self._here()
+        workspace = self.host.workspace
+        assert workspace is not None
+        walk = self.host.walk
+        lineage = walk.id if walk is not None else ""
+
+        def choose(found: tuple[Choice, ...]) -> None:
+            if not found:
+                self.notify(
+                    f"there is no {card.surface} kernel in this workspace or among the experts",
+                    severity="warning",
+                )
+                return
+            rows = [(choice, choice_line(choice.name, choice.about)) for choice in found]
+            question = "On which kernel? Nothing is run: its text, its workload and its reports are read."
+            keys = dict(self.host.keys_in_force)
+            dialog = Choose("Check", question, rows, "evaluates the checks on it", keys)
+            self.app.push_screen(
+                dialog, lambda choice: self._check_on(item, card, choice) if choice else None
+            )
+
+        self.job("choices", lambda: choices(workspace, card, lineage), choose)
+
+    def _check_on(self, item: Item, card: Card, choice: Choice) -> None:
+        def show(found: Checked) -> None:
+            self._checked[item.revision] = found
+            self.redraw()
+
+        self.job("check", lambda: checked(card, choice), show)
+
+    def _answers_of(self, item: Item | None) -> Mapping[str, Parts]:
+        found = self._checked.get(item.revision) if item is not None else None
+        return found.answers if found is not None else {}
+
+    def _places_of(self, item: Item | None) -> str:
+        found = self._checked.get(item.revision) if item is not None else None
+        return found.places if found is not None else ""
+
+    def _target_name(self, item: Item) -> str:
+        found = self._checked.get(item.revision)
+        return f"checked on {sanitize(found.target)}" if found is not None else ""
+
+    def do_card_cancel(self) -> None:
+        if self._run is not None:
+            self._run.cancel.set()
+            self.show_test()
+
+    def on_unmount(self) -> None:
+        if self._run is not None:
+            self._run.cancel.set()

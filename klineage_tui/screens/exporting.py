@@ -1,0 +1,77 @@
+"""Asking in what form cards are written, and where."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from textual.app import ComposeResult
+from textual.containers import Horizontal
+from textual.suggester import SuggestFromList
+from textual.widgets import Input, Static
+
+from klineage_tui.screens.dialog import Dialog
+
+FORMS = {
+    "one": "one Agent Skill for all of them, a reference file for each card",
+    "family": "one Agent Skill for each workload",
+    "each": "one Agent Skill for each card",
+    "training": "training records: one JSON object a line, with where each comes from",
+}
+
+
+class ExportDialog(Dialog[tuple[str, str]]):
+    """Dismissed with (form, folder or file), or None."""
+
+    DEFAULT_CSS = """
+    ExportDialog > Vertical { width: 84; }
+    ExportDialog .row { height: 1; margin-top: 1; }
+    ExportDialog .label { width: 9; color: $muted; }
+    ExportDialog .row Input, ExportDialog .row Input:focus { width: 1fr; margin-top: 0; }
+    ExportDialog .row Input:focus { background: $border-blurred; }
+    ExportDialog #export-hint { padding-left: 9; color: $muted; height: 1; }
+    """
+
+    def __init__(self, ids: Sequence[str], keys: dict[str, str]) -> None:
+        number = f"{len(ids)} card{'' if len(ids) == 1 else 's'}"
+        forms = "\n".join(f"{name:<9} {what}" for name, what in FORMS.items())
+        super().__init__("Export", f"Write the {number} that hold here.\n\n{forms}", "writes them", keys)
+
+    def answer(self) -> ComposeResult:
+        for name, value, hint in (
+            ("form", "one", ", ".join(FORMS)),
+            ("to", "", "a folder such as .claude/skills, or FILE.jsonl"),
+        ):
+            with Horizontal(classes="row"):
+                yield Static(name, classes="label", markup=False)
+                suggester = SuggestFromList(list(FORMS)) if name == "form" else None
+                yield Input(value=value, placeholder=hint, suggester=suggester, id=f"export-{name}")
+        yield Static(FORMS["one"], id="export-hint", markup=False)
+
+    def on_mount(self) -> None:
+        self.query_one("#export-form", Input).focus()
+
+    def _value(self, field: str) -> str:
+        return self.query_one(f"#export-{field}", Input).value.strip()
+
+    def on_input_changed(self) -> None:
+        hint = FORMS.get(self._value("form"), f"there are {', '.join(FORMS)}")
+        self.query_one("#export-hint", Static).update(hint)
+
+    def action_dialog_next(self) -> None:
+        self.focus_next(Input)
+
+    def action_dialog_previous(self) -> None:
+        self.focus_previous(Input)
+
+    def on_input_submitted(self) -> None:
+        self.action_dialog_confirm()
+
+    def action_dialog_confirm(self) -> None:
+        form, to = self._value("form"), self._value("to")
+        if form not in FORMS:
+            self.notify(f"There is no form {form!r}; there are {', '.join(FORMS)}.", severity="warning")
+        elif not to:
+            self.notify("Say where: a folder, or a file for training records.", severity="warning")
+            self.query_one("#export-to", Input).focus()
+        else:
+            self.dismiss((form, to))

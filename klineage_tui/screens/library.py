@@ -1,0 +1,280 @@
+"""Library: which cards hold for a kernel, why each one matches, what the others need first; and writing them out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from textual.app import ComposeResult
+from textual.containers import Container
+
+from klineage_tui.actions import bindings_for
+from klineage_tui.keys import shown_key
+from klineage_tui.library_search import Found, Query, checked_query, export, kernels, search, with_kernel
+from klineage_tui.presentation.library import Results, heading, hit_lines, nothing_found, result_rows
+from klineage_tui.screens.place import Place
+from klineage_tui.text.sanitize import sanitize
+from klineage_tui.widgets.action_bar import ActionBar
+from klineage_tui.widgets.lines import Lines, LineView
+from klineage_tui.widgets.pane import Pane
+from klineage_tui.widgets.title_row import TitleRow
+
+if TYPE_CHECKING:
+    from klineage.skill.library import Library
+    from klineage.skill.retrieval import Hit
+
+    from klineage_tui.card_checks import Choice
+    from klineage_tui.screens.card_fields import Typed
+
+_LOADING = "the library is still being read"
+_NO_KERNEL = "any kernel"
+
+
+class LibraryScreen(Place):
+    """Begins with the state that the open lineage is at; enter opens a card in Cards. Needs no open lineage."""
+
+    PLACE = "library"
+    BINDINGS = [*bindings_for("library")]
+    CSS_PATH = "library.tcss"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._library: Library | None = None
+        self._query = Query()
+        self._of_lineage: str | None = None  # the open lineage that the query was last made from
+        self._choice: Choice | None = None
+        self._found: Found | None = None
+        self._rows = Results()
+        self._sealed: tuple[str, ...] = ()
+
+    def compose(self) -> ComposeResult:
+        yield TitleRow("Library", id="heading")
+        with Container(id="panes"):
+            yield Pane("CARDS", LineView(id="found-view", placeholder="Opening…"), id="found")
+            yield Pane("WHY", LineView(id="hit-view", cursor=False), id="hit")
+        yield ActionBar(self.PLACE, self.host.keys_in_force)
+
+    def on_mount(self) -> None:
+        self.found_view.focus()
+
+    @property
+    def found_view(self) -> LineView:
+        return self.query_one("#found-view", LineView)
+
+    @property
+    def hit_view(self) -> LineView:
+        return self.query_one("#hit-view", LineView)
+
+    # -- reading ------------------------------------------------------------------------------------
+
+    def reload_if_outdated(self) -> None:
+        """It is read whenever it is shown: the index sees by itself what has changed."""
+        if self.host.workspace is not None:
+            self.reload()
+
+    def reload(self) -> None:
+        from klineage.skill.library import Library
+
+        workspace, walk = self.host.workspace, self.host.walk
+        assert workspace is not None
+        if self._library is None:
+            self._library = Library.of(workspace)
+        lineage = walk.id if walk is not None else ""
+        library, query, fresh = self._library, self._query, lineage != self._of_lineage
+        self._of_lineage = lineage
+        if fresh and lineage:
+            query = self._query = with_kernel(query, lineage)
+
+        def work() -> tuple[Found, Choice | None, tuple[str, ...]]:
+            choice = self._choice
+            if query.kernel and (choice is None or choice.name != query.kernel):
+                choice = next((c for c in kernels(workspace, lineage) if c.name == query.kernel), None)
+            sealed = tuple(summary.id for summary in workspace.lineages() if summary.sealed)
+            return search(library, query, choice if query.kernel else None), choice, sealed
+
+        self.job("search", work, self._show, self._failed)
+
+    def _failed(self, sentence: str) -> None:
+        self._found = Found(_NO_KERNEL)
+        self._rows = Results()
+        self.found_view.placeholder = sanitize(sentence)
+        self.found_view.show(Lines())
+        self.hit_view.show(Lines())
+        self._show_bar()
+
+    def _show(self, answer: tuple[Found, Choice | None, tuple[str, ...]]) -> None:
+        self._found, self._choice, self._sealed = answer
+        self.redraw()
+
+    def on_resize(self) -> None:
+        self.call_after_refresh(self.redraw)
+
+    def redraw(self) -> None:
+        """Draw what was found, the card under the cursor kept."""
+        found, view = self._found, self.found_view
+        if found is None:
+            return
+        here = self._rows.ids[view.cursor_row] if view.cursor_row < len(self._rows.ids) else ""
+        self._rows = result_rows(found, max(30, view.size.width - 4))
+        words = " ".join(filter(None, (self._query.words, self._query.action)))
+        self.query_one("#heading", TitleRow).show(*heading(found, words, self._query.hypotheses))
+        view.placeholder = nothing_found(found, self.host.keys_in_force, self._query.hypotheses)
+        view.show(Lines(self._rows.lines, self._rows.selectable), keep_position=True)
+        view.move_to(self._rows.ids.index(here) if here in self._rows.ids else 0, tell=False)
+        named = (
+            "for it"
+            if self._query.names_target
+            else f"all of them; {self._key('library-search')} names a kernel"
+        )
+        shown = len(found.hits) + len(found.near)
+        self.query_one("#found", Pane).entitle([("CARDS  ", ""), (f"{shown} {named}", "$foreground")])
+        self._show_hit()
+        self._show_bar()
+
+    @property
+    def current(self) -> str:
+        """The id of the card under the cursor, or nothing."""
+        row = self.found_view.cursor_row
+        return self._rows.ids[row] if row < len(self._rows.ids) else ""
+
+    def _hit(self) -> Hit | None:
+        found = self._found
+        hits = (*found.hits, *found.near) if found is not None else ()
+        return next((hit for hit in hits if hit.row.id == self.current), None)
+
+    def _show_hit(self) -> None:
+        hit, pane = self._hit(), self.query_one("#hit", Pane)
+        cells = max(30, self.hit_view.size.width - 4)
+        if hit is not None:
+            pane.entitle(
+                [("WHY  ", ""), (sanitize(hit.row.id), "$foreground")], f"{self._key('open')} opens the card"
+            )
+            self.hit_view.show(Lines(hit_lines(hit, cells)))
+        else:
+            pane.entitle([("WHY  ", ""), (sanitize(self.current), "$foreground")])
+            self.hit_view.show(Lines())
+
+    def _key(self, action: str) -> str:
+        return shown_key(self.host.keys_in_force[action])
+
+    # -- moving and asking --------------------------------------------------------------------------
+
+    def on_line_view_moved(self, message: LineView.Moved) -> None:
+        if message.view is self.found_view:
+            self._show_hit()
+
+    def on_line_view_opened(self, message: LineView.Opened) -> None:
+        if message.view is self.found_view:
+            self.action_verb("open")
+
+    def do_open(self) -> None:
+        self.host.show_card(self.current)
+
+    def do_library_all(self) -> None:
+        self._query = replace(self._query, hypotheses=not self._query.hypotheses)
+        self.reload()
+
+    def do_library_search(self) -> None:
+        """Ask for words and for what a target is; a kernel that is named says the rest by itself."""
+        from klineage_tui.card_edits import Asked
+        from klineage_tui.screens.card_fields import FieldDialog
+
+        query = self._query
+        workspace = self.host.workspace
+        assert workspace is not None
+
+        def ask(found: tuple[Choice, ...]) -> None:
+            names = tuple(choice.name for choice in found)
+            asked = (
+                Asked("words", query.words, "words of the card, or nothing"),
+                Asked(
+                    "kernel",
+                    query.kernel,
+                    "a lineage, or an expert's file; it says what follows by itself",
+                    names,
+                ),
+                Asked("workload", query.workload, "gemm"),
+                Asked("surface", query.surface, "c, triton or cuda"),
+                Asked("platform", query.platform, "nvidia-sm90, cpu-x86-64-v4"),
+                Asked("prior", query.prior, "mechanisms that are there already, with commas; or: none"),
+                Asked("action", query.action, "a word such as pipeline, or nothing"),
+            )
+
+            def wrong(typed: Mapping[str, str]) -> None:
+                checked_query(_typed(query, typed))
+                if typed["kernel"].strip() and typed["kernel"].strip() not in names:
+                    _no_kernel(typed["kernel"].strip())
+
+            dialog = FieldDialog(
+                "What for?", "What is empty is not asked about.", asked, wrong,
+                dict(self.host.keys_in_force), why=False, confirm="looks for it",
+            )  # fmt: skip
+            self.app.push_screen(dialog, lambda typed: self._ask(typed) if typed else None)
+
+        lineage = self._of_lineage or ""
+        self.job("kernels", lambda: kernels(workspace, lineage), ask)
+
+    def _ask(self, typed: Typed) -> None:
+        self._query = _typed(self._query, typed.values)
+        self.reload()
+
+    def do_library_export(self) -> None:
+        """Write the cards that were found, or all that are served, as what another tool reads."""
+        from klineage_tui.screens.exporting import ExportDialog
+
+        found, library = self._found, self._library
+        assert found is not None and library is not None
+        ids = tuple(hit.row.id for hit in found.hits)
+
+        def answered(wanted: tuple[str, str] | None) -> None:
+            if wanted is not None:
+                form, folder = wanted
+                done = lambda said: self.notify(said, timeout=8)  # noqa: E731
+                self.job("export", lambda: export(library, ids, form, folder), done)
+
+        self.app.push_screen(ExportDialog(ids, dict(self.host.keys_in_force)), answered)
+
+    def do_lift(self) -> None:
+        self.host.lift()
+
+    def do_library_pull(self) -> None:
+        self.host.pull()
+
+    # -- what is closed, and why ------------------------------------------------------------------------
+
+    def why_not(self, action: str) -> str:
+        if self._library is None or self._found is None:
+            return _LOADING
+        if action == "open":
+            return "" if self.current else "there is no card to open"
+        if action == "lift":
+            return "" if self._sealed else "no lineage is sealed yet: S in Induce seals one"
+        if action == "library-export":
+            return (
+                "" if self._found.hits else "nothing that holds here was found, so there is nothing to write"
+            )
+        return ""
+
+    def _show_bar(self) -> None:
+        from klineage_tui.widgets.action_bar import footer_actions
+
+        names = {action.id for action in footer_actions(self.PLACE)}
+        closed = {name for name in names if self.closed(name)}
+        status = "hypotheses too" if self._query.hypotheses else "admitted cards"
+        self.query_one(ActionBar).show(closed, set(), status)
+
+
+def _typed(query: Query, typed: Mapping[str, str]) -> Query:
+    """The query as it was typed; a kernel says by itself what it is."""
+    said: dict[str, Any] = {name: " ".join(value.split()) for name, value in typed.items()}
+    asked = replace(query, **said)
+    return with_kernel(asked, asked.kernel) if asked.kernel else asked
+
+
+def _no_kernel(name: str) -> None:
+    from klineage.errors import KlineageError
+
+    raise KlineageError(
+        f"there is no kernel {name!r} here: a lineage of this workspace, its :K0, or an expert's file"
+    )
