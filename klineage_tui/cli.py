@@ -55,6 +55,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "import-cards": ("exporting", "take in cards of the paper's authors, as hypotheses"),
     "mcp": ("serving", "serve cards, checks and gates to agents over MCP, on stdin and stdout"),
     "bundle": ("bundles", "carry a lineage in one file: create, open"),
+    "lift": ("lifting", "make cards of the transitions of sealed lineages, each claim with its evidence"),
     "card": (
         "cards",
         "the cards of a library: list, show, edit, lint, merge, split, retire, history, undo, redo",

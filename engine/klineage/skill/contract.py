@@ -47,27 +47,34 @@ def derived(transitions: Sequence[Transition], pool: Iterable[Transition] = ()) 
 def _necessary(transition: Transition, pool: Sequence[Transition]) -> frozenset[Feature]:
     """What is common to all states that a transition's edit can be made on.
 
-    They are the earlier states of its lineage, and its own without one of the mechanisms each.
+    They are the earlier states of its lineage, and the simplest one with some of the optimizations between them made on
+    it: of those that seem to be needed, all but one.
     """
     needed = set(transition.features_before)
     earlier = [t for t in pool if t.lineage == transition.lineage and t.step.number < transition.step.number]
     for other in earlier:
-        names = {f.name for f in other.features_before}
-        if any(f.name not in names for f in needed) and can_be_made(transition, other.before):
-            needed = {f for f in needed if f.name in names}
-    for other in earlier:
-        for feature in sorted(needed & set(other.added)):
-            without = _without(transition.before, other.rule, feature)
-            if without is not None and can_be_made(transition, without):
-                needed.discard(feature)
+        needed = _still(needed, transition, other.before)
+    for feature in sorted(needed):
+        if feature in needed and earlier:
+            wanted = [t for t in earlier if (needed - {feature}) & set(t.added)]
+            needed = _still(needed, transition, _with_all(earlier[0].before, wanted))
     return frozenset(needed)
 
 
-def _without(kernel: Kernel, rule: str, feature: Feature) -> Kernel | None:
-    try:
-        return rules.taken_out(rule, kernel, [feature]) if rule else None
-    except rules.NotApplicable:
-        return None
+def _still(needed: set[Feature], transition: Transition, state: Kernel) -> set[Feature]:
+    """What is needed still, given another state: less what it lacks, if the edit can be made on it all the same."""
+    names = {feature.name for feature in features(state)}
+    if all(feature.name in names for feature in needed) or not can_be_made(transition, state):
+        return needed
+    return {feature for feature in needed if feature.name in names}
+
+
+def _with_all(kernel: Kernel, wanted: Sequence[Transition]) -> Kernel:
+    """The kernel with the edits of these transitions made on it, as far as they can be."""
+    for transition in wanted:
+        if can_be_made(transition, kernel) and (source := _made(transition, kernel)) is not None:
+            kernel = replace(kernel, source=source)
+    return kernel
 
 
 def can_be_made(transition: Transition, kernel: Kernel) -> bool:
