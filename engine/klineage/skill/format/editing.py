@@ -116,10 +116,8 @@ class Editor:
     def _insert_item(self, key: Scalar, node: Items, number: int, item: Any, source: str | None) -> None:
         indent = self._column(self._dash(node.items[0]))
         lines = source or "\n".join(writing.item_lines(key.text, item, indent))
-        if number == 0:
-            at = self._line_start(self._dash(node.items[0])) - 1
-        else:
-            at = self._line_end(node.items[number - 1].end)
+        first = self._line_start(self._dash(node.items[0])) - 1
+        at = self._line_end(node.items[number - 1].end) if number else first
         self._put(at, at, f"\n{lines}")
 
     def _source(self, node: Items, number: int) -> str:
