@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from klineage.errors import KlineageError
-from klineage.lineage import Workspace, bundle_create, bundle_open
+from klineage.lineage import Workspace, bundle_create, bundle_open, refs, store
+from klineage.lineage.model import check_id as check_lineage
 from klineage.skill.card import Card, check_id
 from klineage.skill.file import edited, lines, parse
 from klineage.skill.library_fields import items
@@ -241,13 +242,15 @@ def _cited(source: Source) -> dict[str, set[str]]:
 
 
 def _bring(workspace: Workspace, source: Source, lineage_id: str) -> bool:
+    """Whether the lineage has come that was not here before."""
+    new = not store.head(workspace.git, refs.walk(check_lineage(lineage_id)))
     if lineage_id in source.bundles:
         bundle_open(source.bundles[lineage_id], workspace)
-        return True
+        return new
     if source.workspace is None:
         return False
     with tempfile.TemporaryDirectory(prefix="klineage-") as folder:
         file = Path(folder) / "lineage.bundle"
         bundle_create(source.workspace, lineage_id, file)
         bundle_open(file, workspace)
-    return True
+    return new

@@ -1,0 +1,215 @@
+"""Bringing cards from folders and other workspaces: what comes, what conflicts, what is left out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from klineage.errors import KlineageError
+from klineage.lineage import Meta, StepRecord, Workspace
+from klineage.skill.card import Card, Evidence, Risk
+from klineage.skill.file import render
+from klineage.skill.library import Library, report_name
+from klineage.skill.library_folder_write import write_folder
+from klineage.skill.library_git import GitShelf
+from klineage.skill.library_pull import Choice, Conflicts, Pulled, pull
+
+from .some_cards import PREFETCH, named
+
+Plain = Callable[..., str]
+
+
+@pytest.fixture
+def theirs(tmp_path: Path) -> Library:
+    """The library of another workspace, beside ours, with a card in it."""
+    library = Library.of(Workspace.create(tmp_path / "theirs"))
+    library.save(PREFETCH, "Bo")
+    return library
+
+
+def bring(library: Library, source: Library | Path, taken: Choice | None = None) -> Pulled:
+    assert isinstance(library.shelf, GitShelf)
+    return pull(library.shelf, str(source.path if isinstance(source, Library) else source), taken=taken)
+
+
+def folder_of(path: Path, *cards: Card) -> Path:
+    (path / "cards").mkdir(parents=True, exist_ok=True)
+    for card in cards:
+        (path / "cards" / f"{card.id}.md").write_bytes(render(card))
+    return path
+
+
+def test_a_pull_brings_the_cards_with_their_history(library: Library, theirs: Library, plain: Plain) -> None:
+    theirs.save(replace(PREFETCH, intent="Fetch early"), "Bo", "it was vague")
+    pulled = bring(library, theirs)
+    assert (pulled.added, pulled.changed, pulled.lineages) == (("c.prefetch",), (), ())
+    assert [
+        problem.startswith("the lineage gemm, which cards of theirs cite, did not come")
+        for problem in pulled.problems
+    ] == [True]
+    assert library.source("c.prefetch") == theirs.source("c.prefetch")
+    assert [entry.reason for entry in library.history("c.prefetch")] == ["it was vague", ""]
+    assert bring(library, theirs).commit == pulled.commit
+    assert library.undo().startswith("Pull theirs")
+    assert library.cards() == ()
+    assert bring(library, theirs).added == ("c.prefetch",)
+    plain(library.path, "fsck", "--strict", "--no-dangling")
+
+
+def test_libraries_that_went_apart_come_together(library: Library, theirs: Library) -> None:
+    bring(library, theirs)
+    library.save(replace(PREFETCH, intent="Fetch early"))
+    library.save(named("c.ours"))
+    theirs.save(replace(PREFETCH, risks=(*PREFETCH.risks, Risk("slow"))))
+    theirs.save(named("c.theirs"))
+    assert bring(library, theirs).changed == ("c.prefetch",)
+    assert [entry.id for entry in library.cards()] == ["c.ours", "c.prefetch", "c.theirs"]
+    merged = library.get("c.prefetch")
+    assert (merged.intent, merged.risks[-1]) == ("Fetch early", Risk("slow"))
+    assert bring(theirs, library).changed == ("c.prefetch",)
+    assert theirs.stamps() == library.stamps()
+
+
+def test_conflicts_are_named_card_by_card_and_field_by_field(library: Library, theirs: Library) -> None:
+    theirs.save(named("c.unroll"))
+    bring(library, theirs)
+    for side, word in ((library, "our"), (theirs, "their")):
+        claims = (replace(PREFETCH.preconditions[0], text=f"{word} claim"), PREFETCH.preconditions[1])
+        effects = (replace(PREFETCH.effects[0], gain=1.25 if word == "our" else 1.35),)
+        side.save(replace(PREFETCH, intent=f"{word} intent", preconditions=claims))
+        side.save(named("c.unroll", effects=effects))
+    before = library.stamps()
+    with pytest.raises(
+        Conflicts, match=r"c\.prefetch: intent, c\.prefetch: preconditions\.p1\.text, c\.unroll"
+    ) as raised:
+        bring(library, theirs)
+    assert library.stamps() == before
+    found = {f"{item.card}:{item.conflict.field}": item for item in raised.value.conflicts}
+    gain = "c.unroll:effects.time/in-order/gemm/cpu-x86-64-v3.gain"
+    assert list(found) == ["c.prefetch:intent", "c.prefetch:preconditions.p1.text", gain]
+    for item in found.values():
+        line = library.source(item.card).decode().splitlines()[item.line - 1]
+        assert item.conflict.ours in line
+    assert (found[gain].conflict.ours, found[gain].conflict.theirs) == ("1.25", "1.35")
+    with pytest.raises(Conflicts) as fewer:
+        bring(library, theirs, {"c.prefetch:intent": "theirs", "c.unroll": "ours"})
+    assert [item.conflict.field for item in fewer.value.conflicts] == ["preconditions.p1.text"]
+    bring(library, theirs, {"c.prefetch:intent": "theirs", "*": "ours"})
+    merged = library.get("c.prefetch")
+    assert (merged.intent, merged.preconditions[0].text) == ("their intent", "our claim")
+    assert library.get("c.unroll").effects[0].gain == 1.25
+    assert bring(library, theirs).changed == ()
+
+
+def test_a_folder_is_pulled_again_from_where_it_was(library: Library, tmp_path: Path) -> None:
+    source = folder_of(tmp_path / "shared", PREFETCH, named("c.unroll"))
+    assert bring(library, source).added == ("c.prefetch", "c.unroll")
+    library.save(replace(PREFETCH, intent="Fetch early"))
+    folder_of(source, replace(PREFETCH, locus="for"), named("c.new"))
+    (source / "cards" / "c.unroll.md").unlink()
+    pulled = bring(library, source)
+    assert (pulled.added, pulled.changed) == (("c.new",), ("c.prefetch",))
+    assert (library.get("c.prefetch").intent, library.get("c.prefetch").locus) == ("Fetch early", "for")
+    assert library.get("c.unroll") == named("c.unroll")
+    assert bring(library, source).commit == pulled.commit
+    assert [library.undo(), library.undo()] == ["Pull shared: 1 new, 1 changed", "Edit c.prefetch: intent"]
+    assert bring(library, source).added == ("c.new",)
+
+
+def test_an_old_copy_of_our_card_changes_nothing(library: Library, tmp_path: Path) -> None:
+    library.save(PREFETCH)
+    library.save(replace(PREFETCH, intent="Fetch early"))
+    assert bring(library, folder_of(tmp_path / "old", PREFETCH)).changed == ()
+    assert library.get("c.prefetch").intent == "Fetch early"
+
+
+def test_what_is_broken_there_is_left_out_by_name(library: Library, tmp_path: Path) -> None:
+    source = folder_of(tmp_path / "shared", PREFETCH, named("c.unroll"))
+    broken = source / "cards" / "c.unroll.md"
+    broken.write_bytes(broken.read_bytes().replace(b"intent:", b"intnet:"))
+    (source / "cards" / "c.link.md").symlink_to("/etc/hostname")
+    (source / "reports").mkdir()
+    (source / "reports" / "0000000000000000.json").write_text("{}")
+    pulled = bring(library, source)
+    assert pulled.added == ("c.prefetch",)
+    link, report, card = sorted(pulled.problems, key=lambda text: ("c.unroll" in text, "reports" in text))
+    assert "c.link.md is a link" in link
+    assert "reports/0000000000000000.json of shared is not what its name says" in report
+    assert "shared: cards/c.unroll.md:4: " in card
+
+
+def test_a_broken_card_of_ours_is_left_as_it_is(library: Library, theirs: Library, plain: Plain) -> None:
+    bring(library, theirs)
+    tree = library.path.parent / "tree"
+    plain(library.path, "worktree", "add", "-q", str(tree), "library")
+    (tree / "cards" / "c.prefetch.md").write_text("---\nid: [\n---\n")
+    plain(tree, "commit", "-qam", "Break it")
+    theirs.save(replace(PREFETCH, intent="Fetch early"))
+    theirs.save(named("c.unroll"))
+    pulled = bring(library, theirs)
+    assert pulled.added == ("c.unroll",)
+    assert "cards/c.prefetch.md:" in pulled.problems[0]
+    assert library.source("c.prefetch") == b"---\nid: [\n---\n"
+
+
+def test_reports_and_lineages_come_along(library: Library, theirs: Library, tmp_path: Path) -> None:
+    commit = _lineage(theirs)
+    shown = Evidence("e1", "transition", "gemm", commit, report=report_name("{}"))
+    theirs.save(named("c.shown", evidence=(shown,), status="admitted"), reports=["{}"])
+    theirs.save(PREFETCH)
+    written = write_folder(theirs, tmp_path / "shipped", ("admitted",))
+    assert (written.cards, written.reports, written.lineages, written.problems) == (
+        ("c.shown",),
+        1,
+        ("gemm",),
+        (),
+    )
+    bundle = (tmp_path / "shipped" / "bundles" / "gemm.bundle").read_bytes()
+    write_folder(theirs, tmp_path / "shipped", ("admitted",))
+    assert (tmp_path / "shipped" / "bundles" / "gemm.bundle").read_bytes() == bundle
+    folder = Library.open(tmp_path / "shipped")
+    assert folder.dangling([folder.get("c.shown")]) == ()
+    with folder.lineage("gemm") as inside:
+        assert inside.read(commit)["kernel.c"] == b"int x;"
+    for source in (folder, theirs):
+        into = Library.of(Workspace.create(tmp_path / f"into-{source.path.name}"))
+        pulled = bring(into, source)
+        assert "gemm" in pulled.lineages
+        assert into.report(shown.report) == b"{}"
+        assert into.dangling([into.get("c.shown")]) == ()
+        assert bring(into, source).lineages == ()
+        into.close()
+    lost = library.dangling(
+        [named("c.shown", evidence=(shown, replace(shown, key="e2", report="", lineage="none")))]
+    )
+    assert [(item.key, "none" in item.why) for item in lost] == [("e1", False), ("e1", False), ("e2", True)]
+
+
+def _lineage(library: Library) -> str:
+    workspace = library.shelf.workspace  # type: ignore[union-attr]  # it is one of a workspace
+    meta = Meta("gemm", "GEMM", "c", "cpu-x86-64-v3", "gemm", "kernel.c", "gemm")
+    return workspace.new(meta, {"kernel.c": b"int x;", "workload.py": b""}, record=StepRecord("Open")).commit
+
+
+def test_a_branch_of_our_own_can_be_merged(library: Library, theirs: Library, plain: Plain) -> None:
+    library.save(named("c.ours"))
+    plain(library.path, "remote", "add", "origin", str(theirs.path))
+    plain(library.path, "fetch", "-q", "origin")
+    assert isinstance(library.shelf, GitShelf)
+    assert pull(library.shelf, "origin/library").added == ("c.prefetch",)
+    assert [entry.id for entry in library.cards()] == ["c.ours", "c.prefetch"]
+    assert plain(library.path, "merge-base", "--is-ancestor", "origin/library", "library") == ""
+
+
+def test_where_there_is_no_library_is_said(library: Library, tmp_path: Path) -> None:
+    empty = Workspace.create(tmp_path / "empty")
+    for where, said in (
+        ("nowhere", "no branch"),
+        (str(empty.path), "has no library"),
+        (str(tmp_path), "not a git"),
+    ):
+        with pytest.raises(KlineageError, match=said):
+            pull(library.shelf, where)  # type: ignore[arg-type]
+    empty.close()
