@@ -148,8 +148,8 @@ class Judge:
 
     def _hardware(self, row: Row) -> Iterator[Need]:
         wanted = self._target.platform
-        if wanted and row.platforms and not any(likeness.of_platform(wanted, p) for p in row.platforms):
-            yield Need("platform", " or ".join(row.platforms), f"nobody has shown it on {wanted}")
+        if wanted and not any(likeness.of_platform(wanted, p) for p in row.platforms):
+            yield Need("platform", " or ".join(row.platforms) or "a trial", f"nobody has shown it on {wanted}")
 
     def _contract(self, row: Row) -> Iterator[Need]:
         prior = self._target.prior
