@@ -45,6 +45,11 @@ VERBS: dict[str, tuple[str, str]] = {
     "diff": ("read", "compare the kernels of two steps"),
     "blame": ("read", "say which optimization wrote each line of the expert"),
     "ledger": ("spending", "what paid calls cost, by call, step, lineage or day; what a walk may cost"),
+    "check": (
+        "checking",
+        "ask the preconditions of a card of a kernel: holds, fails or unknown; nothing is run",
+    ),
+    "probe": ("probing", "break a precondition of a card on purpose, and gate what comes of it"),
     "ablate": (
         "ablating",
         "what each optimization of a lineage is worth first, in order and last, and what it stands on",

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from klineage.errors import KlineageError
 from klineage.platform import CPU_LEVELS
@@ -15,6 +16,9 @@ from klineage.skill.probe.state import State
 from klineage.skill.probe.violations import SETTINGS, Untestable, spoken, violated
 
 CHANGES = tuple(SETTINGS)
+#: Tried first what a check may name itself, last what changes the optimization.
+_ORDER = ("stride", "misalign", "size", "dtype", "platform", "feature", "setting")
+_RELATIVE = re.compile(r"([x/])\s*([1-9]\d{0,5})")
 _STEPS = (1, 2, 3, 4, 8, 16)  # how far an extent is first moved, before it is halved and doubled
 _ELEMENTS = ("fp32", "fp16", "bf16", "fp64", "int32", "int8")
 _GPUS = ("nvidia-sm120", "nvidia-sm100", "nvidia-sm90", "nvidia-sm89", "nvidia-sm86", "nvidia-sm80")
@@ -51,20 +55,36 @@ def violation(card: Card, precondition: Precondition, state: State) -> Violation
     none, is filled in from the check. Raises Untestable, with the sentence to show.
     """
     probe = precondition.probe
-    if probe is not None and probe.settings and not _open(probe):
-        return _given(card, precondition, probe, state)
+    if probe is not None and not _open(probe):
+        return _given(card, precondition, replace(probe, settings=_absolute(probe, state)), state)
     if not precondition.check:
         raise Untestable(
             "it has neither a probe nor a check that one could be chosen by; write a check, or say what to change"
         )
     if fault := problem(precondition.check):
         raise Untestable(fault)
-    return _nearest(card, precondition, state, (probe.change,) if probe else CHANGES, probe)
+    return _nearest(card, precondition, state, (probe.change,) if probe else _ORDER, probe)
 
 
 def _open(probe: Probe) -> bool:
     """Whether the probe leaves the choice of a value open: what it names then narrows the choice."""
     return not all(probe.settings.get(name) for name in SETTINGS.get(probe.change, ()))
+
+
+def _absolute(probe: Probe, state: State) -> Mapping[str, str]:
+    """The settings with ``x4`` or ``/4`` in place of a value made a number, from the instance's own."""
+    relative = _RELATIVE.fullmatch(probe.settings.get("value", "").strip())
+    if relative is None:
+        return probe.settings
+    facts = state.facts()
+    name = probe.settings.get("name", "") or probe.settings.get("dim", "")
+    numbers = {**facts.sizes[facts.main], **facts.constants}
+    own = state.settings.get(name) or str(numbers.get(name, ""))
+    if not own.isdigit():
+        raise Untestable(f"the instance gives {name} no whole number that could be made larger or smaller")
+    factor = int(relative[2])
+    value = int(own) * factor if relative[1] == "x" else int(own) // factor
+    return {**probe.settings, "value": str(value)}
 
 
 def _given(card: Card, precondition: Precondition, probe: Probe, state: State) -> Violation:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from klineage.errors import KlineageError
 from klineage.gate import Report, report_to_json
-from klineage.skill.card import Card, Precondition
+from klineage.skill.card import Card, Precondition, Probe
 from klineage.skill.library import Library
 from klineage.skill.probe.choosing import Violation, violation
 from klineage.skill.probe.judging import Finding, Judge
@@ -36,12 +36,22 @@ class Probed:
     unsearched: str = ""
 
 
-def probe(card: Card, key: str, states: Sequence[State], judge: Judge, *, searching: bool = False) -> Probed:
+def probe(
+    card: Card,
+    key: str,
+    states: Sequence[State],
+    judge: Judge,
+    *,
+    searching: bool = False,
+    instead: Probe | None = None,
+) -> Probed:
     """Violate one precondition on the card's own states, the first that says something.
 
+    instead: what to break in place of the card's own probe.
     Raises KlineageError for a key that the card does not have, and when cancelled.
     """
     own = precondition_of(card, key)
+    own = replace(own, probe=instead) if instead is not None else own
     last: Probed | None = None
     for state in states[:_MOST_STATES]:
         probed = _on(card, own, state, judge, searching)
@@ -58,6 +68,7 @@ def _on(card: Card, own: Precondition, state: State, judge: Judge, searching: bo
         found = violation(card, own, state)
     except Untestable as reason:
         return Probed(own.key, Finding("untested", str(reason)))
+    judge = replace(judge, code=found.settings.get("code", ""))
     finding = judge(state, found.state, found.words)
     probed = Probed(own.key, finding, found.change, dict(found.settings), state)
     return _searched(own, state, found, judge, probed) if searching else probed
@@ -101,12 +112,14 @@ def probe_card(
     judge: Judge | None = None,
     lineage_id: str = "",
     searching: bool = False,
+    instead: Probe | None = None,
     keep: bool = True,
     who: str = "",
     on_probed: Callable[[Probed], None] | None = None,
 ) -> tuple[Card, tuple[Probed, ...]]:
     """Probe preconditions of a card, all by default, and write each outcome into the library when it is known.
 
+    instead: what to break in place of the card's own probe.
     keep: False leaves the library as it is, as for a folder, which has no history. on_probed: called after each.
     Raises KlineageError for an unknown card or key, a card without states of its own, and when cancelled; what was
     known by then is written.
@@ -118,7 +131,7 @@ def probe_card(
         precondition_of(card, key)
     done: list[Probed] = []
     for key in wanted:
-        probed = probe(card, key, states, judge or Judge(), searching=searching)
+        probed = probe(card, key, states, judge or Judge(), searching=searching, instead=instead)
         card = _kept(library, card, probed, who) if keep and library.writable else written(card, probed)
         done.append(probed)
         if on_probed:
