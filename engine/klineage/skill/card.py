@@ -119,6 +119,7 @@ class Precondition:
     """One thing that must hold *before*. It names the operation or rule of the hardware that breaks without it.
 
     key:   unique in the card: ``p1``; kept when the sentence is edited.
+    text:  the sentence.
     check: an expression over the facts of a target (see ``klineage.skill.checks``); empty for prose alone.
     doubt: why the evidence does not show what the sentence claims; empty where it does or nobody looked.
     """
@@ -171,7 +172,8 @@ class Risk:
 class Verification:
     """One trial of the card alone on a kernel, success or failure; entries are added and never overwritten.
 
-    key:          ``v1``; target: the lineage or folder, with the state, that it was tried on.
+    key:          unique in the card: ``v1``.
+    target:       the lineage or folder, with the state, that it was tried on.
     held_out:     in what the target differs from every source state (``workload``, ``surface``, ``platform``,
                   ``prior_actions``, ``capabilities``); empty means that it is no held-out trial.
     materializer: who made the edit: ``rules:<name>``, ``patch``, ``model:<id>``, ``command:<preset>``, ``person``.
@@ -223,10 +225,14 @@ class Carrier:
 
 @dataclass(frozen=True)
 class Card:
-    """One SkillCard. ``id`` never changes; revisions are commits of its file.
+    """One SkillCard; its revisions are commits of its file.
 
-    action: a word of the action vocabulary. rule: the rule that can put it on, ``c.prefetch``, or empty.
-    locus:  the kind of place it acts at: ``function``, ``for``, ``kernel``, ``launch`` ...
+    id:      what it is called for good, whatever is edited: ``c.prefetch``.
+    intent:  one sentence: what is done, and to what end.
+    action:  a word of the action vocabulary.
+    rule:    the rule that can put it on, ``c.prefetch``, or empty.
+    locus:   the kind of place it acts at: ``function``, ``for``, ``kernel``, ``launch`` ...
+    retired: why, where the status is retired; also the id that it was merged into.
     """
 
     id: str
@@ -246,4 +252,4 @@ class Card:
     anchor: Anchor = field(default_factory=Anchor)
     carrier: Carrier = field(default_factory=Carrier)
     notes: str = ""
-    retired: str = ""  # why, where the status is retired; also the id that it was merged into
+    retired: str = ""

@@ -23,7 +23,10 @@ _NOTHING = ("", "~", "null", "Null", "NULL")
 
 @dataclass(frozen=True)
 class CarrierEvidence:
-    """What of the carrier stands in the front matter; its code stands in the body."""
+    """What of the carrier stands in the front matter; its code stands in the body.
+
+    evidence: the transition that the code was taken from.
+    """
 
     evidence: tuple[str, ...] = ()
 

@@ -1,0 +1,61 @@
+"""The published schema is the one that cards are read by."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from jsonschema import Draft202012Validator
+from klineage.errors import KlineageError
+from klineage.skill.card import Card
+from klineage.skill.file import parse, render
+from klineage.skill.schema import schema, text
+from ruamel.yaml import YAML
+
+from .strategies import cards
+from .test_lint import GOOD
+
+PUBLISHED = Path(__file__).parents[3] / "docs" / "card.schema.json"
+VALIDATOR = Draft202012Validator(json.loads(PUBLISHED.read_text(encoding="utf-8")))
+
+
+def front(data: bytes) -> Any:
+    return YAML(typ="safe", pure=True).load(data.decode().split("\n---\n")[0].removeprefix("---\n"))
+
+
+def test_the_published_schema_is_that_of_the_code() -> None:
+    Draft202012Validator.check_schema(schema())
+    assert PUBLISHED.read_text(encoding="utf-8") == text(), (
+        "python -m klineage.skill.schema > docs/card.schema.json"
+    )
+
+
+@settings(max_examples=25, deadline=None)
+@given(cards)
+def test_every_card_is_valid_to_any_reader_of_yaml(card: Card) -> None:
+    assert list(VALIDATOR.iter_errors(front(render(card)))) == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("status: hypothesis", "status: admited"),
+        ("intent:", "intention:"),
+        ("key: p1", "key: p 1"),
+        ("gain: 1.4", "gain: fast"),
+        ("requires: []", "requires: none"),
+        ("id: c.prefetch", "id: C.Prefetch"),
+        ("schema: 1", "schema: 2"),
+        ("quantity: time", "quantity: [time]"),
+    ],
+)
+def test_what_klineage_refuses_the_schema_refuses(old: str, new: str) -> None:
+    data = render(GOOD)
+    assert old.encode() in data
+    broken = data.replace(old.encode(), new.encode(), 1)
+    assert not VALIDATOR.is_valid(front(broken))
+    with pytest.raises(KlineageError, match=r"^a\.md:\d+: "):
+        parse(broken.replace(b"\n", b"\r\n"), "a.md")
