@@ -33,6 +33,7 @@ _LONGEST_PATTERN = 200
 #: A quantifier on a group that has one inside: what makes matching take forever on a long line.
 _RUNAWAY = re.compile(r"\([^()]*[+*}][^()]*\)[+*{]")
 
+_ANY = re.compile("")
 _OWN = ("has-ancestor", "has-descendant")
 _PREDICATES = {
     *(f"{no}{name}?" for no in ("", "not-") for name in (*_OWN, "eq", "match", "any-of")),
@@ -70,10 +71,11 @@ def matches(unit: Unit, query: str) -> list[Node]:
     """The nodes that a query captures as its anchor, each once, in the order of the text."""
     compiled = compiled_query(unit.surface, query)
     cursor = QueryCursor(compiled, match_limit=_MOST_MATCHES)
-    found: dict[int, Node] = {}
-    for _, captures in cursor.matches(unit.root, _asking(unit)):
-        for node in captures.get(CAPTURE, ()):
-            found[node.id] = node
+    problems: list[str] = []
+    matched = cursor.matches(unit.root, _asking(unit, problems))
+    if problems:
+        raise KlineageError(problems[0])
+    found = {node.id: node for _, captures in matched for node in captures.get(CAPTURE, ())}
     return sorted(found.values(), key=lambda node: (node.start_byte, -node.end_byte))
 
 
@@ -135,17 +137,19 @@ def _refuse_runaway(pattern: str) -> None:
 
 
 @lru_cache(maxsize=512)
-def _pattern(text: str) -> re.Pattern[str]:
+def _pattern(text: str) -> re.Pattern[str] | None:
+    """The regular expression; None for what is none."""
     try:
         return re.compile(text)
-    except (re.error, RecursionError, OverflowError) as error:
-        raise KlineageError(
-            f"the anchor's query has a pattern that is no regular expression: {text!r} ({error})"
-        ) from error
+    except (re.error, RecursionError, OverflowError):
+        return None
 
 
-def _asking(unit: Unit) -> QueryPredicate:
-    """What answers the predicates that tree-sitter leaves to its host."""
+def _asking(unit: Unit, problems: list[str]) -> QueryPredicate:
+    """What answers the predicates that tree-sitter leaves to its host.
+
+    It is called from C, which no exception may pass: what is wrong with a predicate is added to ``problems``.
+    """
 
     def answer(
         predicate: str,
@@ -153,17 +157,23 @@ def _asking(unit: Unit) -> QueryPredicate:
         pattern_index: int,
         captures: dict[str, list[Node]],
     ) -> bool:
-        wanted = predicate.removeprefix("not-").rstrip("?")
-        if len(args) not in (2, 3) or args[0][1] != "capture" or args[1][1] != "string":
-            raise KlineageError(
+        if (
+            len(args) not in (2, 3)
+            or [kind for _, kind in args] != ["capture", "string", "string"][: len(args)]
+        ):
+            problems.append(
                 f'the anchor\'s query asks #{predicate} of nothing; write (#{predicate} @{CAPTURE} "type") or add a pattern'
             )
-        pattern = args[2][0] if len(args) == 3 else ""
-        nodes = captures.get(args[0][0], [])
+            return False
+        pattern = _pattern(args[2][0]) if len(args) == 3 else _ANY
+        if pattern is None:
+            problems.append(f"the anchor's query has a pattern that is no regular expression: {args[2][0]!r}")
+            return False
+        around = _inside if predicate.removeprefix("not-").startswith("has-descendant") else ancestors
         found = any(
-            node.type == args[1][0] and (not pattern or _pattern(pattern).search(unit.text(node)))
-            for start in nodes
-            for node in (_inside(start) if wanted == "has-descendant" else ancestors(start))
+            node.type == args[1][0] and pattern.search(unit.text(node))
+            for start in captures.get(args[0][0], [])
+            for node in around(start)
         )
         return found != predicate.startswith("not-")
 
