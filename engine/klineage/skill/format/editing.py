@@ -36,20 +36,22 @@ class Editor:
         if old == new:
             return
         there = {key.text: (key, value) for key, value in node.entries}
-        if node.flow and not (new.keys() == old.keys() == there.keys()):
-            self._put(node.start, node.end, writing.flow(new, name == writing.SETTINGS))
+        changed = {key for key, value in new.items() if key not in old or old[key] != value}
+        removed = [key for key in there if key in old and key not in new]
+        if node.flow and (removed or not changed <= there.keys()):
+            kept = {key: value for key, value in new.items() if key in there or key in changed}
+            self._put(node.start, node.end, writing.flow(kept, name == writing.SETTINGS))
             return
         after = node.entries[0][1]
         for key, value in new.items():
             if key in there:
                 after = there[key][1]
-                if key not in old or old[key] != value:
-                    self._value(there[key][0], after, old.get(key), value, node, name)
-            else:
+            if key in changed and key in there:
+                self._value(there[key][0], after, old.get(key), value, node, name)
+            elif key in changed:
                 self._insert_field(node, after, key, value, name)
-        for key in there.keys() - new.keys():
-            if key in old:
-                self._remove(*there[key])
+        for key in removed:
+            self._remove(*there[key])
 
     def _value(self, key: Scalar, node: Node, old: Any, new: Any, owner: Entries, name: str) -> None:
         loose = name == writing.SETTINGS

@@ -26,7 +26,7 @@ _ON_ONE_LINE = ("requires", "provides", "conflicts", SETTINGS)
 _PLAIN = re.compile(r"[A-Za-z_(][^\x00-\x1f]*")
 _PLAIN_IN_FLOW = re.compile(r"[A-Za-z_(][^\x00-\x1f,:?\[\]{}]*")
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?")
-_TAKEN = frozenset(("true", "false", "yes", "no", "on", "off", "y", "n", "null"))
+_TAKEN = frozenset(("true", "false", "yes", "no", "on", "off", "null"))
 _ESCAPES = {"\n": "\\n", "\t": "\\t", "\r": "\\r", '"': '\\"', "\\": "\\\\", "\0": "\\0"}
 
 
