@@ -37,13 +37,15 @@ def edit(arguments: argparse.Namespace, library: Library) -> int:
     """Run ``card edit``."""
     if arguments.set and arguments.file:
         raise KlineageError("give --set or --file, not both")
+    if not arguments.reason and not sys.stdin.isatty():
+        raise KlineageError("say why with --reason; every edit is kept with its reason")
     revision, before = _before(arguments, library)
     after = _after(arguments, before)
     if after == before and revision:
         say("nothing changed")
         return 0
-    reason = arguments.reason or _asked_reason()
     try:
+        reason = arguments.reason or _asked("why (for the record): ")
         revision = _saved(arguments, library, revision, (before, after), reason)
     except KlineageError as error:
         raise KlineageError(f"{error}; {_kept(arguments.id, after)}") from error
@@ -120,21 +122,28 @@ def _in_editor(card_id: str, before: bytes) -> bytes:
             parse(text, name)
             return text
         except KlineageError as error:
-            if not sys.stdin.isatty() or not _again(error):
-                raise KlineageError(f"{error}; nothing was saved; {_kept(card_id, text)}") from error
-            found = re.match(r"[^:]*:(\d+):", str(error))
+            said = str(error)
+            try:
+                again = sys.stdin.isatty() and _again(error)
+            except KlineageError:
+                again = False
+            if not again:
+                raise KlineageError(f"{said}; nothing was saved; {_kept(card_id, text)}") from error
+            found = re.match(r"[^:]*:(\d+):", said)
             line = int(found[1]) if found else 1
 
 
 def _again(error: KlineageError) -> bool:
     say(str(error))
-    return input("edit it again? [Y/n] ").strip().lower() in ("", "y", "yes")
+    return _asked("edit it again? [Y/n] ").lower() in ("", "y", "yes")
 
 
-def _asked_reason() -> str:
-    if sys.stdin.isatty():
-        return input("why (for the record): ").strip()
-    raise KlineageError("say why with --reason; every edit is kept with its reason")
+def _asked(question: str) -> str:
+    """The person's answer. Raises KlineageError when they stop, so that what they wrote is kept."""
+    try:
+        return input(question).strip()
+    except (EOFError, KeyboardInterrupt) as stopped:
+        raise KlineageError("stopped; nothing was saved") from stopped
 
 
 def _kept(card_id: str, text: bytes) -> str:
@@ -178,7 +187,7 @@ def _told(arguments: argparse.Namespace, library: Library, revision: str) -> int
 
     card = library.get(arguments.id)
     others = [entry.card for entry in library.cards() if entry.card is not None and entry.id != card.id]
-    rows = problem_rows(f"cards/{card.id}.md", library.source(card.id), card, lint(card, others))
+    rows = problem_rows(f"cards/{card.id}.md", card, lint(card, others, library.source(card.id)))
     old = dict(stale(card))
     if arguments.json:
         print_json({"id": card.id, "revision": revision, "stale": old, "problems": rows})
@@ -191,15 +200,19 @@ def _told(arguments: argparse.Namespace, library: Library, revision: str) -> int
     return 0
 
 
-def problem_rows(file: str, data: bytes, card: Card, problems: Iterable[Problem]) -> list[dict[str, Any]]:
-    """What lint found in one card, each with its line."""
+def problem_rows(file: str, card: Card, problems: Iterable[Problem]) -> list[dict[str, Any]]:
+    """What lint found in one card."""
     return [
         {
-            "id": card.id, "file": file, "line": problem.line or line_of(data, file, problem.field),
-            "field": problem.field, "severity": problem.severity, "text": problem.text,
+            "id": card.id,
+            "file": file,
+            "line": p.line,
+            "field": p.field,
+            "severity": p.severity,
+            "text": p.text,
         }
-        for problem in problems
-    ]  # fmt: skip
+        for p in problems
+    ]
 
 
 def line_of(data: bytes, file: str, field: str) -> int:

@@ -252,9 +252,8 @@ def _lint(arguments: argparse.Namespace, library: Library) -> int:
     for entry in wanted:
         if entry.card is not None:
             others = [card for card in cards if card.id != entry.id]
-            found += card_editing.problem_rows(
-                entry.file, library.source(entry.id), entry.card, lint(entry.card, others)
-            )
+            problems = lint(entry.card, others, library.source(entry.id))
+            found += card_editing.problem_rows(entry.file, entry.card, problems)
     found += _dangling(library, wanted)
     if arguments.json:
         print_json(found)
