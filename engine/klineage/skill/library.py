@@ -212,8 +212,9 @@ class Library:
 
     def update(self, card_id: str, change: Callable[[Card], Card], who: str = "", reason: str = "", *, title: str = "",
                reports: Iterable[str | bytes] = (), machine: bool = False) -> Card:  # fmt: skip
-        """Change whatever version is present, under the lock; returns the card that it became.
+        """Change whatever version is present; returns the card that it became.
 
+        change: is called while the workspace is held, and maybe twice; it must be quick and change nothing else.
         machine: what a probe or a trial adds. It is no person's decision, and undo passes over it.
         Raises KlineageError when there is no such card or its file is broken.
         """

@@ -22,6 +22,7 @@ from klineage.lineage.plumbing import Git, GitError
 from klineage.skill import library_history as history
 from klineage.skill.library_history import Revision, Word
 
+_LATEST = 253_402_300_799  # the last second of the year 9999
 _BEGIN = Word("Begin a library", kind="begin")  # what comes after it can be undone, up to the first pull
 _FEW = 4  # files; for more, a process of their own is quicker than asking one by one
 FOLDERS = ("cards", "reports", "bundles")
@@ -137,7 +138,7 @@ class GitShelf:
         fields = out.decode("utf-8", "replace").split("\0")
         records = (fields[i : i + 5] for i in range(0, len(fields) - 4, 5))
         return [
-            history.read(commit, parents, who, moment(int(seconds or 0)), message)
+            history.read(commit, parents, who, moment(min(int(seconds or 0), _LATEST)), message)
             for commit, parents, who, seconds, message in records
         ]
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from klineage.errors import KlineageError
-from klineage.lineage import Workspace, store
-from klineage.lineage.plumbing import GitError
+from klineage.lineage import Workspace
+from klineage.lineage.plumbing import Git, GitError
 from klineage.resources import shipped
 from klineage.skill.library_folder import FolderShelf, is_library, place_of
 from klineage.skill.library_git import GitShelf, listing
@@ -102,9 +102,10 @@ def _of_workspace(shelf: GitShelf, other: Workspace) -> Source:
     tip = theirs.tip()
     if not tip:
         raise KlineageError(f"{other.path} has no library; klineage lift --into library begins one there")
-    if len(store.head(shelf.git, "HEAD") or tip) != len(tip):
+    if _format(shelf.git) != _format(other.git):
         raise KlineageError(
-            f"{other.path} names its objects in another way (SHA-256); pull from a folder instead"
+            f"{other.path} names its objects in another way ({_format(other.git)}); klineage library write makes a folder "
+            "of its cards, which can be pulled"
         )
     if shelf.git.object(tip) is None:
         pack = other.git.run("pack-objects", "--revs", "--stdout", "--quiet", data=f"{tip}\n".encode())
@@ -117,6 +118,10 @@ def _of_workspace(shelf: GitShelf, other: Workspace) -> Source:
     name = other.path.name or str(other.path)
     found = _of_commit(shelf, name, tip)
     return Source(name, found.mark, found.files, tip, found.base, other, odd=found.odd)
+
+
+def _format(git: Git) -> str:
+    return git.run("rev-parse", "--show-object-format").decode().strip()
 
 
 def _of_commit(shelf: GitShelf, name: str, commit: str) -> Source:

@@ -258,3 +258,14 @@ def test_a_folder_is_read_and_never_written(tmp_path: Path) -> None:
     file.write_bytes(render(replace(PREFETCH, locus="for")))
     os.utime(file, ns=(1, 1))
     assert library.get("c.prefetch").locus == "for"
+
+
+def test_a_carrier_of_two_megabytes_is_kept(library: Library) -> None:
+    carrier = replace(PREFETCH.carrier, after="x += 1;\n" * 250_000)
+    revision = library.save(replace(PREFETCH, carrier=carrier))
+    library.save(replace(PREFETCH, carrier=carrier, locus="for"), expected=revision)
+    assert library.get("c.prefetch").carrier == carrier
+    assert [entry.title for entry in library.history("c.prefetch")] == [
+        "Edit c.prefetch: locus",
+        "Add c.prefetch",
+    ]

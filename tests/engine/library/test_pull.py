@@ -213,3 +213,27 @@ def test_where_there_is_no_library_is_said(library: Library, tmp_path: Path) -> 
         with pytest.raises(KlineageError, match=said):
             pull(library.shelf, where)  # type: ignore[arg-type]
     empty.close()
+
+
+def test_a_commit_that_is_none_cannot_confuse_what_is_read_next(library: Library, tmp_path: Path) -> None:
+    odd = (
+        Evidence("e1", "transition", "gemm", "HEAD\nHEAD"),
+        Evidence("e2", "transition", "../gemm", "b" * 40),
+    )
+    pulled = bring(library, folder_of(tmp_path / "shared", named("c.odd", evidence=odd)))
+    assert pulled.added == ("c.odd",)
+    assert any("'../gemm' cannot name a lineage" in problem for problem in pulled.problems)
+    assert {item.key for item in library.dangling([library.get("c.odd")])} == {"e1", "e2"}
+    assert library.cards()[0].card == named("c.odd", evidence=odd)
+
+
+def test_another_object_format_is_said(library: Library, tmp_path: Path, plain: Plain) -> None:
+    plain(tmp_path, "init", "-q", "--object-format=sha256", "other")
+    other = Library.open(tmp_path / "other")
+    other.save(PREFETCH)
+    assert other.get("c.prefetch") == PREFETCH
+    with pytest.raises(KlineageError, match=r"in another way \(sha256\)"):
+        bring(library, other)
+    write_folder(other, tmp_path / "folder", ("hypothesis",))
+    assert bring(library, tmp_path / "folder").added == ("c.prefetch",)
+    other.close()
