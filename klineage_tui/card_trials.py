@@ -27,7 +27,8 @@ def suggestions(library: Library, workspace: Workspace, card: Card) -> tuple[Sug
 
 def told(suggestion: Suggestion) -> str:
     """Why a kernel is held out, and who would put the card on it."""
-    return f"{suggestion.why}; {'its rule fits' if suggestion.fits else 'no rule fits: its code as a patch'}"
+    dims = ", ".join(suggestion.held_out).replace("_", " ")
+    return f"held out: {dims}; {'its rule fits' if suggestion.fits else 'no rule fits: its code as a patch'}"
 
 
 def try_on(

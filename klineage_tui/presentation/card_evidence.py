@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from klineage_tui.card_queue import Marks
 from klineage_tui.presentation.card_form import Ref
-from klineage_tui.presentation.card_words import change_words, sentence
+from klineage_tui.presentation.card_words import change_words, effect_words, sentence
 from klineage_tui.text.columns import pad
 from klineage_tui.text.line import Line, compose
 from klineage_tui.text.sanitize import sanitize
@@ -60,6 +60,21 @@ def cited(card: Card, ref: Ref) -> tuple[str, ...]:
     if ref.kind == "carrier" and card.carrier.evidence:
         return card.carrier.evidence
     return tuple(evidence.key for evidence in card.evidence if evidence.kind == "transition")
+
+
+def claim(card: Card, ref: Ref) -> str:
+    """What a field says, in a line: the claim that its evidence stands behind."""
+    if (precondition := precondition_of(card, ref.key)) is not None and ref.kind == "precondition":
+        return f"{precondition.key}: {precondition.text}"
+    if ref.kind == "risk" and ref.key:
+        return f"{card.risks[int(ref.key)].kind}: {card.risks[int(ref.key)].text}"
+    if ref.kind == "effect" and ref.key:
+        return effect_words(card.effects[int(ref.key)])[0]
+    if ref.kind == "anchor":
+        return card.anchor.text
+    if (trial := next((v for v in card.verification if v.key == ref.key), None)) is not None:
+        return f"{trial.key}: {trial.why}"
+    return card.intent
 
 
 def precondition_of(card: Card, key: str) -> Precondition | None:

@@ -37,11 +37,10 @@ def lift_counts(lifts: Sequence[Lift]) -> str:
     }
     counted = Counter(one.state for one in lifts)
     parts = [words.format(counted[state]) for state, words in said.items() if counted[state]]  # type: ignore[index]
-    return (
-        f"{', '.join(parts)}. What a person wrote stays as it is."
-        if parts
-        else "No step here names an optimization."
-    )
+    if not parts:
+        return "No step here names an optimization."
+    kept = " What a person wrote stays as it is." if counted["updated"] else ""
+    return f"{', '.join(parts)}.{kept}"
 
 
 def lift_lines(lifts: Sequence[Lift], cells: int) -> list[Line]:

@@ -13,7 +13,7 @@ from klineage_tui.presentation.gate import GateView, gate_lines
 from klineage_tui.presentation.walk import step_name
 from klineage_tui.text.sanitize import sanitize
 from klineage_tui.widgets.action_bar import ActionBar
-from klineage_tui.widgets.diff_view import DiffView
+from klineage_tui.widgets.diff_view import DiffView, LayoutMode
 from klineage_tui.widgets.lines import Lines, LineView
 from klineage_tui.widgets.source_view import SourceView
 from klineage_tui.widgets.title_row import TitleRow
@@ -32,7 +32,8 @@ _LONG = 12  # lines of a place beyond which its first one is marked alone
 class EvidenceScreen(ModalScreen[str | None]):
     """Dismissed with a commit that is to be shown in History, or None.
 
-    claim: the sentence of the field that cites this evidence.
+    claim: the sentence of the field that cites this evidence. place: whether the card's place is shown first, and not
+    the first change.
     """
 
     BINDINGS = [*bindings_for("evidence")]
@@ -44,15 +45,18 @@ class EvidenceScreen(ModalScreen[str | None]):
     EvidenceScreen #evidence-why { height: 2fr; padding: 0 1; border-top: solid $border-blurred; }
     """
 
-    def __init__(self, shown: Shown, claim: str, keys: dict[str, str]) -> None:
+    def __init__(
+        self, shown: Shown, claim: str, keys: dict[str, str], *, place: bool, layout: LayoutMode = "auto"
+    ) -> None:
         super().__init__()
         self._shown, self._claim, self._keys = shown, sanitize(" ".join(claim.split())), keys
+        self._place, self._layout = place, layout
 
     def compose(self) -> ComposeResult:
         yield TitleRow(id="evidence-title")
         yield TitleRow(self._claim, id="evidence-claim")
         if self._shown.before is not None:
-            yield DiffView(placeholder="Nothing differs.", id="evidence-diff")
+            yield DiffView(layout_mode=self._layout, placeholder="Nothing differs.", id="evidence-diff")
         elif self._shown.after is not None:
             yield SourceView(id="evidence-source")
         yield LineView(cursor=False, id="evidence-why")
@@ -83,7 +87,10 @@ class EvidenceScreen(ModalScreen[str | None]):
     def _show_diff(self, before: Kernel, after: Kernel) -> None:
         view = self.query_one(DiffView)
         view.show_diff(before.text, after.text, self._shown.ops, after.filename)
-        view.mark_old_lines(frozenset(self._lines()))
+        lines = self._lines()
+        view.mark_old_lines(frozenset(lines))
+        if lines and self._place:
+            self.call_after_refresh(view.go_to_old_line, lines[0])
         view.focus()
 
     def _lines(self) -> list[int]:

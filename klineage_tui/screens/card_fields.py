@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from klineage.errors import KlineageError
 from textual.app import ComposeResult
-from textual.containers import Horizontal
+from textual.containers import Horizontal, Vertical
 from textual.suggester import SuggestFromList
 from textual.widgets import Input, Static
 
@@ -36,7 +36,8 @@ class FieldDialog(Dialog[Typed]):
 
     DEFAULT_CSS = """
     FieldDialog > Vertical { width: 96; }
-    FieldDialog .row { height: 1; margin-top: 1; }
+    FieldDialog #field-rows { height: auto; margin-top: 1; }
+    FieldDialog .row { height: 1; }
     FieldDialog .label { width: 14; color: $muted; }
     FieldDialog .row Input, FieldDialog .row Input:focus { width: 1fr; margin-top: 0; }
     FieldDialog .row Input:focus { background: $border-blurred; }
@@ -62,16 +63,9 @@ class FieldDialog(Dialog[Typed]):
 
     def answer(self) -> ComposeResult:
         why = Asked(_REASON, self._reason, "why? (a few words, kept with the change)")
-        for asked in (*self._asked, why) if self._why else self._asked:
-            with Horizontal(classes="row"):
-                yield Static(asked.name.replace("_", " "), classes="label", markup=False)
-                yield Input(
-                    value=sanitize(asked.value),
-                    placeholder=asked.hint,
-                    suggester=SuggestFromList(asked.words) if asked.words else None,
-                    select_on_focus=False,
-                    id=f"field-{asked.name}",
-                )
+        with Vertical(id="field-rows"):
+            for asked in (*self._asked, why) if self._why else self._asked:
+                yield from _row(asked)
         yield Static(self._problem, id="field-problem", markup=False)
         following, completes = shown_key(self._keys["next-pane"]), shown_key("right")
         yield Static(f"{following} next field   {completes} completes a word", classes="keys", markup=False)
@@ -122,3 +116,15 @@ class FieldDialog(Dialog[Typed]):
             self.query_one(f"#field-{_REASON}", Input).focus()
         else:
             self.dismiss(Typed(self.values(), self.reason))
+
+
+def _row(asked: Asked) -> ComposeResult:
+    with Horizontal(classes="row"):
+        yield Static(asked.name.replace("_", " "), classes="label", markup=False)
+        yield Input(
+            value=sanitize(asked.value),
+            placeholder=asked.hint,
+            suggester=SuggestFromList(asked.words) if asked.words else None,
+            select_on_focus=False,
+            id=f"field-{asked.name}",
+        )

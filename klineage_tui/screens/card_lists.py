@@ -12,7 +12,7 @@ from textual.widgets import Static
 
 from klineage_tui.actions import bindings_for
 from klineage_tui.keys import shown_key
-from klineage_tui.text.columns import pad
+from klineage_tui.text.columns import clip_left, pad, widest
 from klineage_tui.text.line import Line, compose
 from klineage_tui.text.sanitize import sanitize
 from klineage_tui.widgets.diff_view import DiffView
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from klineage.lineage import Op
 
 T = TypeVar("T")
+_NAME = 62  # cells of a name in a list
 _FRAME_ROWS = 9  # border, padding, title, question, keys and their margins
 
 
@@ -150,4 +151,11 @@ def revision_line(when: str, who: str, title: str, reason: str) -> Line:
 
 def choice_line(name: str, about: str) -> Line:
     """One of several things: its name, and what it is."""
-    return compose((pad(sanitize(name), 34), "strong"), ("  " + sanitize(about), "muted"))
+    return compose((name, "strong"), ("  " + sanitize(about), "muted"))
+
+
+def choice_names(names: Sequence[str]) -> list[str]:
+    """Names as one column, as wide as the widest of them, but not wider than most lists."""
+    safe = [clip_left(sanitize(name), _NAME) for name in names]
+    cells = widest(safe)
+    return [pad(name, cells) for name in safe]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from klineage_tui.actions import bindings_for
 from klineage_tui.card_queue import Item
 from klineage_tui.card_reading import Loaded, Shown, about, evidence_of, load, problems_of, revision_texts
+from klineage_tui.presentation.card_evidence import claim
 from klineage_tui.presentation.card_queue import nothing_yet
 from klineage_tui.screens.cards_runs import CardsRuns
 from klineage_tui.widgets.action_bar import ActionBar
@@ -172,11 +173,12 @@ class CardsScreen(CardsRuns):
         _, card = self._here()
         evidence, workspace, library = self.evidence_here, self.host.workspace, self.library
         assert evidence is not None and workspace is not None
-        row = self._form.row_of(self._field)
-        claim = self._form.lines[row].text if row < len(self._form.lines) else ""
+        field = self._field
+        place = field.kind in ("precondition", "anchor", "requires", "provides", "conflicts")
 
         def show(found: Shown) -> None:
-            screen = EvidenceScreen(found, claim, dict(self.host.keys_in_force))
+            keys, layout = dict(self.host.keys_in_force), self.host.diff_layout
+            screen = EvidenceScreen(found, claim(card, field), keys, place=place, layout=layout)  # type: ignore[arg-type]
             self.app.push_screen(
                 screen, lambda commit: self._to_history(evidence.lineage, commit) if commit else None
             )

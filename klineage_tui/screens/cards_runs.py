@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -15,7 +16,7 @@ from klineage_tui.keys import shown_key
 from klineage_tui.presentation.card_evidence import precondition_of
 from klineage_tui.presentation.card_words import sentence
 from klineage_tui.presentation.gate import GateView
-from klineage_tui.screens.card_lists import Choose, choice_line
+from klineage_tui.screens.card_lists import Choose, choice_line, choice_names
 from klineage_tui.screens.cards_edits import CardsEdits
 from klineage_tui.screens.dialog import Confirm
 from klineage_tui.text.line import Line, compose
@@ -121,8 +122,7 @@ class CardsRuns(CardsEdits):
 
     def _finish(self, run: TestRun, said: str) -> None:
         run.outcome, run.ended = said, time.monotonic()
-        if run.view.running:
-            run.view = replace(run.view, running="", detail="")
+        run.view = replace(run.view, status="none", running="", detail="")
         if self._run is run:
             self._run = None
             self._ticker.stop()
@@ -144,7 +144,9 @@ class CardsRuns(CardsEdits):
         said = [compose((sentence(text), "muted")) for text in run.said[-_SAID:]]
         stages = self.run_lines(replace(run.view, keys={})) if run.view.stages or run.view.running else []
         if not running:
-            return [compose((sentence(run.outcome), "strong")), *said, *stages]
+            cells = max(20, self.run_view.size.width - 3)
+            outcome = textwrap.wrap(sentence(run.outcome), cells, break_on_hyphens=False)
+            return [*(compose((piece, "strong")) for piece in outcome), *said, *stages]
         stopping = (
             "stopping …"
             if run.cancel.is_set()
@@ -174,11 +176,9 @@ class CardsRuns(CardsEdits):
             if found is None:
                 return "put the cursor on a precondition: that is what a probe breaks"
             how = shown_key(self.host.keys_in_force["card-edit"])
-            return (
-                ""
-                if found.probe is not None
-                else f"nobody has said how to break {found.key}; {how} gives it a probe"
-            )
+            if found.probe is None and not found.check:
+                return f"nobody has said how to break {found.key}; {how} gives it a probe or a check"
+            return ""
         if action == "card-try" and card.status == "retired":
             return "it is retired, and not tried any more"
         return ""
@@ -220,7 +220,8 @@ class CardsRuns(CardsEdits):
                     timeout=10,
                 )
                 return
-            rows = [(each, choice_line(each.target.name, told(each))) for each in found]
+            names = choice_names([each.target.name for each in found])
+            rows = [(each, choice_line(name, told(each))) for each, name in zip(found, names, strict=True)]
             question = "On which kernel? It must pass every gate and show half of the effect; at most three attempts."
             dialog = Choose("Try", question, rows, "tries it there", dict(self.host.keys_in_force))
             self.app.push_screen(dialog, lambda each: self._try_on(card, each) if each else None)
@@ -289,7 +290,10 @@ class CardsRuns(CardsEdits):
                     severity="warning",
                 )
                 return
-            rows = [(choice, choice_line(choice.name, choice.about)) for choice in found]
+            names = choice_names([choice.name for choice in found])
+            rows = [
+                (choice, choice_line(name, choice.about)) for choice, name in zip(found, names, strict=True)
+            ]
             question = "On which kernel? Nothing is run: its text, its workload and its reports are read."
             keys = dict(self.host.keys_in_force)
             dialog = Choose("Check", question, rows, "evaluates the checks on it", keys)

@@ -66,6 +66,10 @@ class LiftDialog(ModalScreen[bool]):
         cells = min(_WIDE, self.size.width * 94 // 100 - 6) - 2
         view.show(Lines(lift_lines(self._lifts, cells)), keep_position=True)
 
+    def on_line_view_opened(self, message: LineView.Opened) -> None:
+        message.stop()
+        self.action_dialog_confirm()
+
     def action_dialog_confirm(self) -> None:
         self.dismiss(self._writes)
 

@@ -130,6 +130,18 @@ class DiffView(LineView):
         self._marked_old = lines
         self._mark_rows()
 
+    def go_to_old_line(self, line: int) -> None:
+        """Put the cursor on a line of the old text, counted from 1; a fold that hides it opens."""
+        if not isinstance(self.document, DiffDocument):
+            return
+        for row in self.document.rows:
+            if row.kind == "fold" and row.old is not None and row.old < line <= row.old + row.hidden:
+                self._unfolded |= {row.old}
+                self._rearrange()
+                break
+        rows = self.document.rows
+        self.move_to(next((i for i, row in enumerate(rows) if row.old == line - 1), 0), tell=False, margin=6)
+
     def _mark_rows(self) -> None:
         if isinstance(self.document, DiffDocument) and (self._marked_old or self.marked):
             rows = enumerate(self.document.rows)
