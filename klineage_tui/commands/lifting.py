@@ -22,8 +22,10 @@ from klineage_tui.commands.common import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from klineage.lineage import Workspace
     from klineage.skill.card import Card
-    from klineage.skill.lift.shelving import Lift
+    from klineage.skill.lift.groups import Group
+    from klineage.skill.lift.shelving import Improve, Lift
 
 _LIBRARY = "library"
 
@@ -42,7 +44,7 @@ def lift_command(parser: argparse.ArgumentParser) -> Run:
     )  # fmt: skip
     parser.add_argument(
         "--budget", metavar="DOLLARS",
-        help=f"what the calls for this lift may cost, with what its lineages have cost; a model needs one, or '{NO_BUDGET}'",
+        help=f"what all lifts of this workspace may cost together; a model needs one, or '{NO_BUDGET}'",
     )  # fmt: skip
     parser.add_argument(
         "--only", metavar="CARD", action="append", default=[], help="only this card; may be repeated"
@@ -63,13 +65,35 @@ def _lift(arguments: argparse.Namespace) -> int:
     with opened_workspace(arguments) as workspace:
         source = source_of(workspace, arguments.ids)
         library = Library.of(workspace)
-        lifts = _wanted(lift(source, library), arguments.only)
+        lifts = _wanted(lift(source, library, _improve(workspace, arguments), arguments.only), arguments.only)
         commit = put(library, lifts, arguments.who, arguments.reason) if arguments.into else ""
     if arguments.json:
         print_json({"commit": commit or None, "cards": [lift_row(one) for one in lifts]})
     else:
         _say(arguments, lifts, commit)
     return 1 if any(one.state == "broken" for one in lifts) else 0
+
+
+def _improve(workspace: Workspace, arguments: argparse.Namespace) -> Improve | None:
+    """The model that was named, within its budget; None for the structural lift alone."""
+    if arguments.proposer == "rules":
+        return None
+    from klineage.proposer.registry import Context
+    from klineage.skill.lift.model import LEDGER, lifter_named
+
+    from klineage_tui.commands.automatic import limit_of
+    from klineage_tui.config import load_config
+
+    limit = limit_of(argparse.Namespace(**{**vars(arguments), "id": LEDGER}))
+    context = Context(workspace.git.place, LEDGER, load_config().proposer, limits=(limit,) if limit else ())
+    lifter = lifter_named(arguments.proposer, context)
+
+    def improve(card: Card, group: Group) -> Card:
+        if not arguments.json:
+            say(f"asking {lifter.name} about {card.id}")
+        return lifter(card, group)
+
+    return improve
 
 
 def _wanted(lifts: Sequence[Lift], only: Sequence[str]) -> tuple[Lift, ...]:

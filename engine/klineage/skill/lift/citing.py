@@ -16,7 +16,8 @@ from klineage.skill.trial import Gain, gains_of
 _LONGEST = 200
 #: What only says that a machine could not judge: nothing about the kernel, so nothing about the optimization.
 _NO_WORD = (Verdict.ERROR, Verdict.UNSUPPORTED, Verdict.NOISY, Verdict.SKIPPED)
-_TRACE = re.compile(r'Traceback|File "|\.py", line|/tmp/|/home/|/usr/|site-packages|Error:|Exception\b')
+#: Words of a traceback, and paths of a machine.
+TRACE = re.compile(r'Traceback|File "|\.py", line|/tmp/|/home/|/usr/|site-packages|Error:|Exception\b')
 
 
 @dataclass(frozen=True)
@@ -107,7 +108,7 @@ def failure_of(attempt: Rejected) -> str:
 def _sober(text: str) -> str:
     """A sentence without the words of a traceback or the paths of a machine; empty where nothing else is left."""
     line = " ".join(text.split())
-    found = _TRACE.search(line)
+    found = TRACE.search(line)
     if found is not None:
         line = line[: found.start()].rstrip(" :;,(")
     return line if len(line) <= _LONGEST else line[: _LONGEST - 1].rstrip() + "…"

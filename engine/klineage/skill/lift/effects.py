@@ -162,6 +162,17 @@ def _rounding(group: Group, cited: Cited) -> Iterable[Risk]:
         yield Risk(f"Results round more: RMS error {told}.", "observed", "gate", cited.of(*commits))
 
 
+def shows_trouble(transition: Transition) -> bool:
+    """Whether a gate of a transition shows a loss, rounding, or that nothing was gained."""
+    for report in transition.comparisons:
+        gains = gains_of(report)
+        if any(_lost(gain) for gain in gains) or _errors(report) is not None:
+            return True
+        if gains and not any(gain.shown for gain in gains):
+            return True
+    return False
+
+
 def _errors(report: Report) -> tuple[float, float] | None:
     """(RMS error before, after) as parts of the tolerance, where it grew by enough to speak of."""
     stage = report.stage("correctness")

@@ -39,10 +39,13 @@ class Lift:
     revision: str = ""
 
 
-def lift(source: Source, library: Library | None = None, improve: Improve | None = None) -> tuple[Lift, ...]:
+def lift(
+    source: Source, library: Library | None = None, improve: Improve | None = None, only: Sequence[str] = ()
+) -> tuple[Lift, ...]:
     """What lifting comes to, one entry for each optimization; nothing is written (see ``put``).
 
     library: whose cards give theirs ids, and keep what persons wrote in them; None lifts everything anew.
+    only:    improve these cards alone, for each may cost a call; the others are lifted by structure.
     """
     entries = library.cards() if library is not None else ()
     cards = {entry.id: entry.card for entry in entries if entry.card is not None}
@@ -54,7 +57,8 @@ def lift(source: Source, library: Library | None = None, improve: Improve | None
             continue
         earlier = found.get(card_id)
         current = earlier.card if earlier is not None else cards.get(card_id)
-        found[card_id] = _joined(earlier, _one(card_id, current, group, source, library, improve))
+        more = improve if not only or card_id in only else None
+        found[card_id] = _joined(earlier, _one(card_id, current, group, source, library, more))
     revisions = {entry.id: entry.revision for entry in entries}
     return tuple(replace(one, revision=revisions.get(one.id, "")) for one in found.values())
 

@@ -111,8 +111,12 @@ def _preconditions(current: Card, base: Card | None, new: Card) -> tuple[Precond
     """Those of the card, with further evidence where they are as the lift says them, and those that are new."""
     said = {one.text: one for one in new.preconditions}
     known = {one.text for one in base.preconditions} if base is not None else set()
-    refuted = {text for text in known if text not in said}  # what the lift said, and further evidence speaks against
-    own = [_with_evidence(one, said.get(one.text)) for one in current.preconditions if one.text not in refuted]
+    refuted = {
+        text for text in known if text not in said
+    }  # what the lift said, and further evidence speaks against
+    own = [
+        _with_evidence(one, said.get(one.text)) for one in current.preconditions if one.text not in refuted
+    ]
     known |= {one.text for one in own}
     numbers = [int(match[1]) for one in own if (match := re.fullmatch(r"p(\d+)", one.key))]
     more = [one for one in new.preconditions if one.text not in known]
