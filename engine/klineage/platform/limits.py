@@ -26,6 +26,7 @@ def _limits(shared_kib: int, processor_kib: int, threads: int, blocks: int) -> L
 
 
 _NVIDIA = {
+    75: _limits(64, 64, 1024, 16),
     80: _limits(163, 164, 2048, 32),
     86: _limits(99, 100, 1536, 16),
     87: _limits(163, 164, 1536, 16),

@@ -41,6 +41,22 @@ class Rewrite:
 
 
 @dataclass(frozen=True)
+class Known:
+    """How a precondition of a rule can be asked of a target, and how it can be broken to see whether it matters.
+
+    check:    an expression over facts of the target (``klineage.skill.checks``); empty where no fact decides it.
+    change:   what a probe breaks: ``size``, ``stride``, ``misalign`` ... (``klineage.skill.probe``); empty where nothing is
+              known that would break it and nothing else.
+    settings: of the change. What is left out is chosen from the check. Values that belong to an instance are told as a
+              change of its own (``x4``), and ``code`` names the mechanism whose instructions show the effect.
+    """
+
+    check: str = ""
+    change: str = ""
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class Rule:
     """A mechanism of one surface.
 
@@ -48,6 +64,7 @@ class Rule:
     detect: every site in a kernel, whether or not it can be removed just now.
     remove: the edits that take one site's mechanism out. Raises NotApplicable.
     apply:  the forward edits, from a kernel without the mechanism. Raises NotApplicable.
+    known:  how preconditions can be asked and broken, by their kind (``Layout``), where that is honestly possible.
     after:  names of features that stand on this one: while the same function has any of them, the rule
             proposes nothing ("dependents before prerequisites").
     """
@@ -63,6 +80,15 @@ class Rule:
     remove: Callable[[Kernel, Site], Rewrite]
     apply: Callable[[Kernel, str, Mapping[str, str]], tuple[Edit, ...]]
     after: tuple[str, ...] = ()
+    known: Mapping[str, Known] = field(default_factory=dict)
+
+    def known_of(self, precondition: str) -> Known:
+        """What is known of one of the rule's preconditions; nothing for any other sentence."""
+        return (
+            self.known.get(precondition.partition(":")[0], Known())
+            if precondition in self.preconditions
+            else Known()
+        )
 
 
 def setting(settings: Mapping[str, str], name: str) -> str:

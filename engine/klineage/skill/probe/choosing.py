@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from klineage.errors import KlineageError
 from klineage.platform import CPU_LEVELS
@@ -12,13 +11,13 @@ from klineage.skill.card import Card, Precondition, Probe
 from klineage.skill.checks import State as Answered
 from klineage.skill.checks import check, problem, used_names
 from klineage.skill.facts import Facts
+from klineage.skill.probe.renumbering import Untestable, told_numbers
 from klineage.skill.probe.state import State
-from klineage.skill.probe.violations import SETTINGS, Untestable, spoken, violated
+from klineage.skill.probe.violations import SETTINGS, spoken, violated
 
 CHANGES = tuple(SETTINGS)
 #: Tried first what a check may name itself, last what changes the optimization.
 _ORDER = ("stride", "misalign", "size", "dtype", "platform", "feature", "setting")
-_RELATIVE = re.compile(r"([x/])\s*([1-9]\d{0,5})")
 _STEPS = (1, 2, 3, 4, 8, 16)  # how far an extent is first moved, before it is halved and doubled
 _ELEMENTS = ("fp32", "fp16", "bf16", "fp64", "int32", "int8")
 _GPUS = ("nvidia-sm120", "nvidia-sm100", "nvidia-sm90", "nvidia-sm89", "nvidia-sm86", "nvidia-sm80")
@@ -34,17 +33,18 @@ _SHAPED = (
 
 @dataclass(frozen=True)
 class Violation:
-    """A change that is settled in every number, the state that it makes, and the other preconditions that it breaks."""
+    """A change, the state that it makes, the other preconditions that it breaks, and its words where they say more."""
 
     change: str
     settings: Mapping[str, str]
     state: State
     also: tuple[str, ...] = ()
+    told: str = ""
 
     @property
     def words(self) -> str:
         """``k = 511``, and what else it breaks."""
-        said = spoken(self.change, self.settings)
+        said = self.told or spoken(self.change, self.settings)
         return f"{said} (which breaks {' and '.join(self.also)} too)" if self.also else said
 
 
@@ -56,7 +56,7 @@ def violation(card: Card, precondition: Precondition, state: State) -> Violation
     """
     probe = precondition.probe
     if probe is not None and not _open(probe):
-        return _given(card, precondition, replace(probe, settings=_absolute(probe, state)), state)
+        return _given(card, precondition, probe, state)
     if not precondition.check:
         raise Untestable(
             "it has neither a probe nor a check that one could be chosen by; write a check, or say what to change"
@@ -71,22 +71,6 @@ def _open(probe: Probe) -> bool:
     return not all(probe.settings.get(name) for name in SETTINGS.get(probe.change, ()))
 
 
-def _absolute(probe: Probe, state: State) -> Mapping[str, str]:
-    """The settings with ``x4`` or ``/4`` in place of a value made a number, from the instance's own."""
-    relative = _RELATIVE.fullmatch(probe.settings.get("value", "").strip())
-    if relative is None:
-        return probe.settings
-    facts = state.facts()
-    name = probe.settings.get("name", "") or probe.settings.get("dim", "")
-    numbers = {**facts.sizes[facts.main], **facts.constants}
-    own = state.settings.get(name) or str(numbers.get(name, ""))
-    if not own.isdigit():
-        raise Untestable(f"the instance gives {name} no whole number that could be made larger or smaller")
-    factor = int(relative[2])
-    value = int(own) * factor if relative[1] == "x" else int(own) // factor
-    return {**probe.settings, "value": str(value)}
-
-
 def _given(card: Card, precondition: Precondition, probe: Probe, state: State) -> Violation:
     broken = violated(state, probe.change, probe.settings)
     now = _answers(card, broken)
@@ -95,8 +79,9 @@ def _given(card: Card, precondition: Precondition, probe: Probe, state: State) -
         raise Untestable(
             f"{spoken(probe.change, probe.settings)} does not violate it: {precondition.check} still holds"
         )
+    also = _also(precondition, _answers(card, state), now)
     return Violation(
-        probe.change, dict(probe.settings), broken, _also(precondition, _answers(card, state), now)
+        probe.change, dict(probe.settings), broken, also, told_numbers(state.settings, broken.settings)
     )
 
 

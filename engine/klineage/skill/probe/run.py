@@ -12,9 +12,9 @@ from klineage.skill.library import Library
 from klineage.skill.probe.choosing import Violation, violation
 from klineage.skill.probe.judging import Finding, Judge
 from klineage.skill.probe.recording import recorded
+from klineage.skill.probe.renumbering import Untestable
 from klineage.skill.probe.search import Boundary, search, with_boundary
 from klineage.skill.probe.state import State, states_of
-from klineage.skill.probe.violations import Untestable
 
 _MOST_STATES = 3  # of a card's own states that are tried until one says something
 

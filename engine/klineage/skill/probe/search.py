@@ -16,8 +16,9 @@ from klineage.skill.facts import ITEMSIZE
 from klineage.skill.probe.choosing import Violation, older
 from klineage.skill.probe.judging import Finding, Judge
 from klineage.skill.probe.recording import cut, with_precondition, with_reports
+from klineage.skill.probe.renumbering import Untestable
 from klineage.skill.probe.state import State
-from klineage.skill.probe.violations import Untestable, inner_dim, violated
+from klineage.skill.probe.violations import inner_dim, violated
 
 _MOST_RUNGS = 8
 

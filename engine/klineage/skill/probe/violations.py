@@ -12,9 +12,9 @@ from dataclasses import replace
 from klineage.errors import KlineageError
 from klineage.kernel import Kernel, Surface
 from klineage.platform import parse as parse_platform
-from klineage.proposer.rules import NotApplicable, derive, proposals, why_not
-from klineage.skill.constants import constants, with_constant
+from klineage.proposer.rules import proposals, why_not
 from klineage.skill.facts import ITEMSIZE, tensors
+from klineage.skill.probe.renumbering import Untestable, changed_by, is_relative, renumbered
 from klineage.skill.probe.state import State
 from klineage.workload import Workload, parse
 from klineage.workload.constants import Unknown
@@ -23,16 +23,13 @@ _NEAREST = (1, -1, 2, -2, 3, -3)  # how far an extent is moved to break the alig
 _MOST_ELEMENTS = 4  # times as many as the largest size that is checked has: more would not be judged in time
 
 
-class Untestable(Exception):
-    """The violation cannot be made on this state. The message says why, in one sentence."""
-
-
 def violated(state: State, change: str, settings: Mapping[str, str]) -> State:
     """The state with one thing broken. Raises Untestable.
 
-    The settings of each kind: ``size`` dim, value (of every size of the workload); ``stride`` buffer, bytes (rows no longer
+    The settings of each kind: ``size`` dim or ``*``, value (of every size of the workload); ``stride`` buffer, bytes (rows no longer
     begin at multiples of it); ``misalign`` buffer or ``*``, bytes (from an aligned base); ``dtype`` element; ``feature``
-    name; ``platform`` platform; ``setting`` name, value.
+    name; ``platform`` platform, below the state's own; ``setting`` name or ``*``, value. A value is a whole number, or says
+    how it differs from the instance's own: ``+1``, ``-1``, ``x4``, ``/4``.
     """
     if change not in _CHANGES:
         raise Untestable(f"there is no change {change!r}; there are {', '.join(_CHANGES)}")
@@ -51,14 +48,17 @@ def violated(state: State, change: str, settings: Mapping[str, str]) -> State:
 def spoken(change: str, settings: Mapping[str, str]) -> str:
     """A violation in a few words: ``k = 511``, ``x 4 bytes off alignment``."""
     get = settings.get
+    value = get("value", "")
+    told = value if is_relative(value) else f"= {value}"
+    dim = "every dimension" if get("dim") == "*" else get("dim")
     return {
-        "size": f"{get('dim')} = {get('value')}",
+        "size": f"{dim} {told}",
         "stride": f"rows of {get('buffer')} off multiples of {get('bytes')} bytes",
         "misalign": f"{'every buffer' if get('buffer') == '*' else get('buffer')} {get('bytes')} bytes off alignment",
         "dtype": f"{get('element')} elements",
         "feature": f"without {get('name')}",
         "platform": f"on {get('platform')}",
-        "setting": f"{get('name')} = {get('value')}",
+        "setting": f"{'every number of it' if get('name') == '*' else get('name')} {told}",
     }.get(change, change)
 
 
@@ -87,12 +87,12 @@ def resized(workload: Workload, change: Callable[[Mapping[str, int]], Mapping[st
 
 
 def _size(state: State, settings: Mapping[str, str]) -> State:
-    dim, value = settings["dim"], _integer(settings, "value")
-    if dim not in state.workload.dims:
-        raise Untestable(
-            f"{state.workload.name} has no dimension {dim}; it has {', '.join(state.workload.dims)}"
-        )
-    workload = resized(state.workload, lambda dims: {**dims, dim: value})
+    dim, known = settings["dim"], state.workload.dims
+    if dim not in ("*", *known):
+        raise Untestable(f"{state.workload.name} has no dimension {dim}; it has {', '.join(known)}")
+    wanted = known if dim == "*" else (dim,)
+    changed = changed_by(settings["value"])
+    workload = resized(state.workload, lambda dims: {**dims, **{d: max(1, changed(dims[d])) for d in wanted}})
     _refuse_large(state, workload)
     return replace(state, workload=workload)
 
@@ -185,8 +185,8 @@ def _platform(state: State, settings: Mapping[str, str]) -> State:
     wanted, own = parse_platform(settings["platform"]), parse_platform(state.platform)
     if wanted.vendor != own.vendor:
         raise Untestable(f"{wanted} is of another kind than {own}, and the kernel is not for it")
-    if wanted == own:
-        raise Untestable(f"{wanted} is the card's own platform")
+    if wanted == own or not own.satisfies(wanted):
+        raise Untestable(f"{wanted} is not below {own}, the card's own platform")
     if wanted.vendor != "cpu":
         return replace(state, platform=str(wanted))
     flag = f"-march={wanted.architecture}"
@@ -223,34 +223,7 @@ def _taken_out(kernel: Kernel, name: str) -> Kernel:
 
 
 def _setting(state: State, settings: Mapping[str, str]) -> State:
-    name, value = settings["name"], settings["value"]
-    if state.settings.get(name) == value:
-        raise Untestable(f"{name} is {value} already")
-    if state.rule and name in state.settings:
-        return _put_on_with(state, name, value)
-    _integer(settings, "value", 0)
-    after, before = (with_constant(kernel, name, value) for kernel in (state.after, state.before))
-    if after is None:
-        known = [*(state.settings if state.rule else ()), *constants(state.after)]
-        has = f"; it has {', '.join(known)}" if known else ""
-        raise Untestable(f"the instance has no setting {name!r} that can be changed{has}")
-    if after.hash == state.after.hash:
-        raise Untestable(f"{name} is {value} already")
-    return replace(state, after=after, before=before or state.before)
-
-
-def _put_on_with(state: State, name: str, value: str) -> State:
-    """The optimization put on anew by its rule, with one of its numbers changed."""
-    changed = {**state.settings, name: value}
-    try:
-        source = derive(state.rule, state.before, state.locus, changed)
-    except NotApplicable as error:
-        raise Untestable(
-            f"the rule {state.rule} cannot put it on with {name} = {value}: {error.reason}"
-        ) from error
-    if source == state.after.source:
-        raise Untestable(f"{name} = {value} makes the same kernel")
-    return replace(state, after=replace(state.after, source=source), settings=changed)
+    return renumbered(state, settings["name"], settings["value"])
 
 
 _Make = Callable[[State, Mapping[str, str]], State]

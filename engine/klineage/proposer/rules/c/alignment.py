@@ -16,7 +16,7 @@ from klineage.proposer.rules.c.code import (
     home,
     lines_inserted,
 )
-from klineage.proposer.rules.rule import NotApplicable, Rewrite, Rule, Site
+from klineage.proposer.rules.rule import Known, NotApplicable, Rewrite, Rule, Site
 from klineage.surface.tree import Edit, Unit, ancestors, merge_edits, parse_kernel, walk
 
 _ALIGNED, _PLAIN = "aligned_alloc", "malloc"
@@ -227,4 +227,8 @@ ALIGNMENT = Rule(
     remove=remove,
     apply=apply,
     after=("simd",),
+    known={
+        "Storage": Known("alignment() >= vector_bytes", "misalign", {"buffer": "*", "bytes": "1"}),
+        "Layout": Known("row_alignment() >= vector_bytes", "stride"),
+    },
 )

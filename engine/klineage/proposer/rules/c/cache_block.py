@@ -20,7 +20,7 @@ from klineage.proposer.rules.c.code import (
 )
 from klineage.proposer.rules.c.reduction import block_reduction
 from klineage.proposer.rules.c.zeroing import ZERO, substituted
-from klineage.proposer.rules.rule import NotApplicable, Rewrite, Rule, Site
+from klineage.proposer.rules.rule import Known, NotApplicable, Rewrite, Rule, Site
 from klineage.surface.tree import Edit, Function, Unit, apply_edits, merge_edits, parse_kernel, walk
 
 _APART = "apart"  # the sizes are defined in a group of their own, below a blank line
@@ -284,4 +284,8 @@ CACHE_BLOCK = Rule(
     remove=remove,
     apply=apply,
     after=("layout_pack",),
+    known={
+        "Storage": Known(change="setting", settings={"name": "*", "value": "x4"}),
+        "Layout": Known(change="size", settings={"dim": "*", "value": "+1"}),
+    },
 )

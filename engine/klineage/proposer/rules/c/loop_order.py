@@ -10,7 +10,7 @@ from tree_sitter import Node
 
 from klineage.kernel import Feature, Kernel
 from klineage.proposer.rules.c.code import place_of
-from klineage.proposer.rules.rule import NotApplicable, Rewrite, Rule, Site, setting
+from klineage.proposer.rules.rule import Known, NotApplicable, Rewrite, Rule, Site, setting
 from klineage.surface.tree import Edit, Unit, parse_kernel, walk
 
 _SUM = "sum"
@@ -181,4 +181,7 @@ LOOP_ORDER = Rule(
     remove=remove,
     apply=apply,
     after=("thread_parallel", "unroll", "simd", "cache_block"),
+    known={
+        "Storage": Known("row_bytes() <= cache_2"),
+    },
 )

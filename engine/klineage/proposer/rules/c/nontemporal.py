@@ -10,7 +10,7 @@ from tree_sitter import Node
 from klineage.kernel import Feature, Kernel
 from klineage.proposer.rules.c.code import arguments, calls, home
 from klineage.proposer.rules.rewritten import Special, line_at, position, recorded, removed, restored
-from klineage.proposer.rules.rule import NotApplicable, Rewrite, Rule, Site
+from klineage.proposer.rules.rule import Known, NotApplicable, Rewrite, Rule, Site
 from klineage.surface.tree import Edit, Unit, merge_edits, parse_kernel, walk
 
 _STREAM = re.compile(r"_mm\d*_stream_(ps|pd|si128|si256|si512)")
@@ -112,4 +112,8 @@ NONTEMPORAL = Rule(
     detect=detect,
     remove=remove,
     apply=apply,
+    known={
+        "Storage": Known("bytes() > cache_2 and alignment() >= vector_bytes", "size"),
+        "Layout": Known("row_alignment() >= 64", "stride"),
+    },
 )

@@ -21,7 +21,7 @@ from klineage.proposer.rules.c.code import (
     node_at,
     without_double_blanks,
 )
-from klineage.proposer.rules.rule import NotApplicable, Rewrite, Rule, Site, setting
+from klineage.proposer.rules.rule import Known, NotApplicable, Rewrite, Rule, Site, setting
 from klineage.surface.tree import Edit, Function, Unit, merge_edits, parse_kernel, walk
 
 
@@ -347,4 +347,7 @@ PACKING = Rule(
     remove=remove,
     apply=apply,
     after=("simd", "register_tiling", "alignment"),
+    known={
+        "Storage": Known("least_extent() > 1", "size"),
+    },
 )

@@ -13,7 +13,7 @@ from klineage.proposer.rules.c.code import (
     pragma_added,
     pragma_removed,
 )
-from klineage.proposer.rules.rule import NotApplicable, Rewrite, Rule, Site
+from klineage.proposer.rules.rule import Known, NotApplicable, Rewrite, Rule, Site
 from klineage.surface.tree import Edit, Unit, parse_kernel
 
 _THREADS = r"omp\s+(?:parallel|for|taskloop|teams|distribute)\b"
@@ -102,6 +102,9 @@ THREADS = Rule(
     detect=_detect(_THREADS, "thread_parallel"),
     remove=_remove(_THREADS),
     apply=apply,
+    known={
+        "Hardware": Known(change="size", settings={"dim": "*", "value": "/16"}),
+    },
 )
 
 UNROLL = Rule(
@@ -119,6 +122,9 @@ UNROLL = Rule(
     detect=_detect(_UNROLL, "unroll"),
     remove=_remove(_UNROLL),
     apply=apply,
+    known={
+        "Pipeline": Known(change="setting", settings={"name": "*", "value": "x16"}),
+    },
 )
 
 SIMD_PRAGMA = Rule(
@@ -138,4 +144,7 @@ SIMD_PRAGMA = Rule(
     remove=_remove_simd,
     apply=apply,
     after=("unroll",),
+    known={
+        "Hardware": Known("vector_bytes >= 2 * itemsize"),
+    },
 )

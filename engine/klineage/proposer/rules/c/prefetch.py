@@ -21,7 +21,7 @@ from klineage.proposer.rules.c.code import (
     macros_added,
     node_at,
 )
-from klineage.proposer.rules.rule import NotApplicable, Rewrite, Rule, Site
+from klineage.proposer.rules.rule import Known, NotApplicable, Rewrite, Rule, Site
 from klineage.surface.tree import Edit, Unit, merge_edits, parse_kernel
 
 _CALLS = ("__builtin_prefetch", "_mm_prefetch")
@@ -95,4 +95,7 @@ PREFETCH = Rule(
     detect=detect,
     remove=remove,
     apply=apply,
+    known={
+        "Pipeline": Known(change="setting", settings={"name": "*", "value": "x64"}),
+    },
 )

@@ -9,7 +9,7 @@ from tree_sitter import Node
 
 from klineage.kernel import Feature, Kernel
 from klineage.proposer.rules.c.code import defines, home, macro_edit, macro_text
-from klineage.proposer.rules.rule import NotApplicable, Rewrite, Rule, Site
+from klineage.proposer.rules.rule import Known, NotApplicable, Rewrite, Rule, Site
 from klineage.surface.tree import Edit, Function, Unit, parse_kernel, walk
 
 
@@ -164,4 +164,9 @@ REGISTER_TILE = Rule(
     remove=remove,
     apply=apply,
     after=("unroll", "simd", "alignment", "prefetch"),
+    known={
+        "Storage": Known(change="setting", settings={"name": "*", "value": "x8"}),
+        "Pipeline": Known(change="setting", settings={"name": "*", "value": "/2"}),
+        "Layout": Known(change="size", settings={"dim": "*", "value": "+1"}),
+    },
 )

@@ -13,7 +13,7 @@ from klineage.kernel import Feature, Kernel
 from klineage.proposer.rules.c import vectors
 from klineage.proposer.rules.c.code import code_words, dead_items, home, place_of, without_double_blanks
 from klineage.proposer.rules.c.vector_code import LANES, vector_body
-from klineage.proposer.rules.rule import NotApplicable, Rewrite, Rule, Site
+from klineage.proposer.rules.rule import Known, NotApplicable, Rewrite, Rule, Site
 from klineage.surface.tree import Edit, Unit, merge_edits, parse_kernel, walk
 
 _INTRINSIC = re.compile(r"\b_mm\d*_\w+|\b__m(?:128|256|512)d?\b")
@@ -260,4 +260,7 @@ VECTOR_LOOP = Rule(
     remove=remove,
     apply=apply,
     after=("unroll", "prefetch", "nontemporal_store"),
+    known={
+        "Hardware": Known(change="platform", settings={"platform": "cpu-x86-64-v2"}),
+    },
 )

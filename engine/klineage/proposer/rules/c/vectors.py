@@ -10,7 +10,7 @@ from tree_sitter import Node
 
 from klineage.kernel import Feature, Kernel
 from klineage.proposer.rules.c.code import defines, home, macro_edit, macro_text
-from klineage.proposer.rules.rule import NotApplicable, Rewrite, Rule, Site, setting
+from klineage.proposer.rules.rule import Known, NotApplicable, Rewrite, Rule, Site, setting
 from klineage.surface.tree import Edit, Unit, parse_kernel, walk
 
 #: Bytes of the element types that vectors are made of.
@@ -208,4 +208,9 @@ VECTORS = Rule(
     remove=remove,
     apply=apply,
     after=("unroll",),
+    known={
+        "Storage": Known("alignment() >= vector_bytes", "misalign", {"buffer": "*", "bytes": "1"}),
+        "Pipeline": Known(change="size", settings={"dim": "*", "value": "+1"}),
+        "Hardware": Known(change="platform", settings={"platform": "cpu-x86-64-v2"}),
+    },
 )

@@ -19,7 +19,7 @@ from klineage.proposer.rules.rewritten import (
     removed,
     restored,
 )
-from klineage.proposer.rules.rule import NotApplicable, Rewrite, Rule, Site
+from klineage.proposer.rules.rule import Known, NotApplicable, Rewrite, Rule, Site
 from klineage.surface.expression import NotAnExpression, parse_expression
 from klineage.surface.tree import Edit, Function, Unit, merge_edits, parse_kernel
 
@@ -195,4 +195,8 @@ ASYNC_COPY = Rule(
     remove=remove,
     apply=apply,
     after=("unroll",),
+    known={
+        "Layout": Known("row_alignment() >= 4", "misalign", {"buffer": "*", "bytes": "1"}),
+        "Hardware": Known('satisfies("nvidia-sm80")', "platform", {"code": "async_copy"}),
+    },
 )

@@ -11,7 +11,7 @@ from klineage.kernel import Feature, Kernel
 from klineage.proposer.rules.c.code import place_of
 from klineage.proposer.rules.cuda.code import has_kernel
 from klineage.proposer.rules.rewritten import function_of
-from klineage.proposer.rules.rule import NotApplicable, Rewrite, Rule, Site, setting
+from klineage.proposer.rules.rule import Known, NotApplicable, Rewrite, Rule, Site, setting
 from klineage.surface.tree import Edit, Unit, parse_kernel, walk
 
 _GENERAL = ("1", "false")
@@ -147,4 +147,7 @@ SPECIALIZATION = Rule(
     remove=remove,
     apply=apply,
     after=("unroll", "vectorize"),
+    known={
+        "Layout": Known(change="size", settings={"dim": "*", "value": "+1"}),
+    },
 )

@@ -21,7 +21,7 @@ from klineage.proposer.rules.cuda.vector_names import (
     recorded_names,
 )
 from klineage.proposer.rules.rewritten import Special, function_of, recorded, removed, restored
-from klineage.proposer.rules.rule import NotApplicable, Rewrite, Rule, Site
+from klineage.proposer.rules.rule import Known, NotApplicable, Rewrite, Rule, Site
 from klineage.surface.tree import Edit, Unit, merge_edits, parse_kernel, walk
 
 _LANES = "xyzw"
@@ -388,4 +388,8 @@ VECTORS = Rule(
     remove=remove,
     apply=apply,
     after=("unroll",),
+    known={
+        "Storage": Known("row_alignment() >= 16", "misalign", {"buffer": "*", "bytes": "1"}),
+        "Pipeline": Known(change="size", settings={"dim": "*", "value": "+1"}),
+    },
 )

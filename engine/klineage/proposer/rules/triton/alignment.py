@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from tree_sitter import Node
 
 from klineage.kernel import Feature, Kernel
-from klineage.proposer.rules.rule import NotApplicable, Rewrite, Rule, Site
+from klineage.proposer.rules.rule import Known, NotApplicable, Rewrite, Rule, Site
 from klineage.proposer.rules.triton.code import (
     argument,
     delete_statements,
@@ -218,4 +218,7 @@ ALIGNMENT = Rule(
     detect=detect,
     remove=remove,
     apply=apply,
+    known={
+        "Data types": Known("row_alignment() >= 16", "misalign", {"buffer": "*", "bytes": "1"}),
+    },
 )

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from tree_sitter import Node
 
 from klineage.kernel import Feature, Kernel
-from klineage.proposer.rules.rule import NotApplicable, Rewrite, Rule, Site
+from klineage.proposer.rules.rule import Known, NotApplicable, Rewrite, Rule, Site
 from klineage.proposer.rules.triton.code import (
     enclosing_statement,
     identifiers,
@@ -274,4 +274,10 @@ DESCRIPTORS = Rule(
     remove=remove,
     apply=apply,
     after=("autotune", "pipeline", "loop_pipeline", "warp_specialize"),
+    known={
+        "Layout": Known(
+            "row_alignment() >= 16", "misalign", {"buffer": "*", "bytes": "1", "code": "tensor_descriptor"}
+        ),
+        "Hardware": Known('satisfies("nvidia-sm90")', "platform", {"code": "tensor_descriptor"}),
+    },
 )

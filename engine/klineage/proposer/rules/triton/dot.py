@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from tree_sitter import Node
 
 from klineage.kernel import Feature, Kernel
-from klineage.proposer.rules.rule import NotApplicable, Rewrite, Rule, Site
+from klineage.proposer.rules.rule import Known, NotApplicable, Rewrite, Rule, Site
 from klineage.proposer.rules.triton.code import (
     assignment,
     is_constexpr,
@@ -176,4 +176,10 @@ DOT = Rule(
     remove=remove,
     apply=apply,
     after=("autotune", "pipeline", "loop_pipeline", "tiling"),
+    known={
+        "Data types": Known(
+            'element in ("fp16", "bf16", "fp32", "int8")', "dtype", {"element": "fp64", "code": "mma"}
+        ),
+        "Hardware": Known('satisfies("nvidia-sm80") or element == "fp16"', "platform", {"code": "mma"}),
+    },
 )

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from tree_sitter import Node
 
 from klineage.kernel import Feature, Kernel
-from klineage.proposer.rules.rule import NotApplicable, Rewrite, Rule, Site, setting
+from klineage.proposer.rules.rule import Known, NotApplicable, Rewrite, Rule, Site, setting
 from klineage.proposer.rules.triton.code import (
     drop_parameter,
     identifiers,
@@ -267,4 +267,7 @@ EVEN_MASKS = Rule(
     detect=detect,
     remove=remove,
     apply=apply,
+    known={
+        "Layout": Known(change="size", settings={"dim": "*", "value": "+1"}),
+    },
 )

@@ -8,7 +8,7 @@ from functools import partial
 from tree_sitter import Node
 
 from klineage.kernel import Feature, Kernel
-from klineage.proposer.rules.rule import NotApplicable, Rewrite, Rule, Site
+from klineage.proposer.rules.rule import Known, NotApplicable, Rewrite, Rule, Site
 from klineage.proposer.rules.triton.code import (
     jit_functions,
     keywords,
@@ -153,4 +153,7 @@ WARP_SPECIALIZE = Rule(
     remove=remove,
     apply=apply,
     after=("autotune",),
+    known={
+        "Hardware": Known('satisfies("nvidia-sm90")', "platform"),
+    },
 )

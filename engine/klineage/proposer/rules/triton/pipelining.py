@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from tree_sitter import Node
 
 from klineage.kernel import Feature, Kernel
-from klineage.proposer.rules.rule import NotApplicable, Rewrite, Rule, Site, setting
+from klineage.proposer.rules.rule import Known, NotApplicable, Rewrite, Rule, Site, setting
 from klineage.proposer.rules.triton.code import (
     jit_functions,
     keywords,
@@ -113,4 +113,11 @@ PIPELINING = Rule(
     remove=remove,
     apply=apply,
     after=("autotune",),
+    known={
+        "Storage": Known(change="setting", settings={"name": "*", "value": "x4"}),
+        "Layout": Known(
+            "row_alignment() >= 4", "misalign", {"buffer": "*", "bytes": "1", "code": "async_copy"}
+        ),
+        "Hardware": Known('satisfies("nvidia-sm80")', "platform", {"code": "async_copy"}),
+    },
 )

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from tree_sitter import Node
 
 from klineage.kernel import Feature, Kernel
-from klineage.proposer.rules.rule import NotApplicable, Rewrite, Rule, Site
+from klineage.proposer.rules.rule import Known, NotApplicable, Rewrite, Rule, Site
 from klineage.proposer.rules.triton.code import (
     Launch,
     is_constexpr,
@@ -193,4 +193,9 @@ TILE_SIZE = Rule(
     remove=remove,
     apply=apply,
     after=("autotune", "pipeline", "loop_pipeline", "warps"),
+    known={
+        "Storage": Known(change="setting", settings={"name": "*", "value": "x4"}),
+        "Layout": Known(change="size", settings={"dim": "*", "value": "+1"}),
+        "Data types": Known(change="setting", settings={"name": "*", "value": "/16"}),
+    },
 )

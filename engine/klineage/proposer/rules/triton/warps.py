@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from klineage.kernel import Feature, Kernel
-from klineage.proposer.rules.rule import NotApplicable, Rewrite, Rule, Site, setting
+from klineage.proposer.rules.rule import Known, NotApplicable, Rewrite, Rule, Site, setting
 from klineage.proposer.rules.triton.code import jit_functions, launch_setting, only_launch, value_of
 from klineage.surface.lists import add_element
 from klineage.surface.tree import Edit, Unit, parse_kernel
@@ -64,4 +64,7 @@ WARPS = Rule(
     remove=remove,
     apply=apply,
     after=("autotune",),
+    known={
+        "Hardware": Known('setting("num_warps") * 32 <= threads_limit', "setting", {"name": "num_warps"}),
+    },
 )
