@@ -5,19 +5,18 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
-from collections.abc import Iterable
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from klineage.errors import KlineageError
 
+from klineage_tui.commands.card_problems import problem_line, problem_rows
 from klineage_tui.commands.common import print_json, say, shown_command
 
 if TYPE_CHECKING:
     from klineage.skill.card import Card
     from klineage.skill.library import Library
-    from klineage.skill.lint import Problem
 
 
 def add_edit(parser: argparse.ArgumentParser) -> None:
@@ -182,12 +181,10 @@ def _saved(
 
 
 def _told(arguments: argparse.Namespace, library: Library, revision: str) -> int:
-    from klineage.skill.lint import lint
     from klineage.skill.staleness import stale
 
     card = library.get(arguments.id)
-    others = [entry.card for entry in library.cards() if entry.card is not None and entry.id != card.id]
-    rows = problem_rows(f"cards/{card.id}.md", card, lint(card, others, library.source(card.id)))
+    rows = problem_rows(library, [library.entry(card.id)])
     old = dict(stale(card))
     if arguments.json:
         print_json({"id": card.id, "revision": revision, "stale": old, "problems": rows})
@@ -198,34 +195,3 @@ def _told(arguments: argparse.Namespace, library: Library, revision: str) -> int
         say(f"stale: {key} rests on {', '.join(fields)}, edited since")
     say(f"{card.id} is saved; {shown_command(arguments, 'card undo')} takes it back")
     return 0
-
-
-def problem_rows(file: str, card: Card, problems: Iterable[Problem]) -> list[dict[str, Any]]:
-    """What lint found in one card."""
-    return [
-        {
-            "id": card.id,
-            "file": file,
-            "line": p.line,
-            "field": p.field,
-            "severity": p.severity,
-            "text": p.text,
-        }
-        for p in problems
-    ]
-
-
-def line_of(data: bytes, file: str, field: str) -> int:
-    """The line of a field, or of what it stands in."""
-    from klineage.skill.file import lines
-
-    at = lines(data, file)
-    while field and field not in at:
-        field = field.rpartition(".")[0]
-    return at.get(field, 1)
-
-
-def problem_line(row: dict[str, Any]) -> str:
-    """``cards/c.prefetch.md:12: error: risks: ...``"""
-    where = ":".join(str(part) for part in (row["file"], row["line"]) if part)
-    return ": ".join(part for part in (where, row["severity"], row["field"], row["text"]) if part)

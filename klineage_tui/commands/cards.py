@@ -6,12 +6,13 @@ Editing one is in ``card_editing``.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from klineage.errors import KlineageError
 
 from klineage_tui.commands import card_editing
+from klineage_tui.commands.card_problems import problem_line, problem_rows
 from klineage_tui.commands.common import (
     Run,
     add_json,
@@ -43,6 +44,13 @@ def card_command(parser: argparse.ArgumentParser) -> Run:
         add_json(made)
         return made
 
+    _add_reading(sub)
+    card_editing.add_edit(sub("edit", "edit a card in $EDITOR, from a file, or field by field", "ID"))
+    _add_deciding(sub)
+    return _card
+
+
+def _add_reading(sub: Callable[..., argparse.ArgumentParser]) -> None:
     listing = sub("list", "list the cards: what needs a person first")
     listing.add_argument("--status", metavar="S", help="only hypothesis, admitted or retired ones")
     listing.add_argument("--surface", metavar="S", help="only those of triton, cuda or c")
@@ -56,7 +64,9 @@ def card_command(parser: argparse.ArgumentParser) -> Run:
     history.add_argument("--diff", action="store_true", help="with what each changed, field by field")
     lint = sub("lint", "say what is wrong with cards: all, or those named; exit 1 where something is")
     lint.add_argument("ids", nargs="*", metavar="ID")
-    card_editing.add_edit(sub("edit", "edit a card in $EDITOR, from a file, or field by field", "ID"))
+
+
+def _add_deciding(sub: Callable[..., argparse.ArgumentParser]) -> None:
     merge = sub("merge", "make two cards one: OTHER is retired, what it knows goes to KEPT", "KEPT", "OTHER")
     split = sub("split", "make two cards of one: what is moved out becomes NEW", "ID", "NEW")
     split.add_argument(
@@ -67,12 +77,12 @@ def card_command(parser: argparse.ArgumentParser) -> Run:
         help="preconditions.KEY, evidence.KEY, effects.N or risks.N; may be repeated",
     )  # fmt: skip
     retire = sub("retire", "put a card out of use; it stays, with its history", "ID")
+    undo = sub("undo", "take the last decision on cards back")
+    redo = sub("redo", "take the last undone decision again")
     for decision in (merge, split, retire):
         decision.add_argument("--reason", required=True, metavar="TEXT", help="why, for the record")
-    for decision in (merge, split, retire, sub("undo", "take the last decision on cards back"),
-                     sub("redo", "take the last undone decision again")):  # fmt: skip
+    for decision in (merge, split, retire, undo, redo):
         decision.add_argument("--who", default="", metavar="NAME", help="who decides (default: git's user)")
-    return _card
 
 
 def _card(arguments: argparse.Namespace) -> int:
@@ -237,43 +247,15 @@ def _short(text: str) -> str:
 
 
 def _lint(arguments: argparse.Namespace, library: Library) -> int:
-    from klineage.skill.lint import lint
-
-    entries = library.cards()
-    for card_id in arguments.ids:
-        library.entry(card_id)
-    wanted = [entry for entry in entries if not arguments.ids or entry.id in arguments.ids]
-    cards = [entry.card for entry in entries if entry.card is not None]
-    found: list[dict[str, Any]] = [
-        {"id": e.id, "file": e.file, "line": None, "field": "", "severity": "error", "text": e.problem}
-        for e in wanted
-        if e.card is None
-    ]
-    for entry in wanted:
-        if entry.card is not None:
-            others = [card for card in cards if card.id != entry.id]
-            problems = lint(entry.card, others, library.source(entry.id))
-            found += card_editing.problem_rows(entry.file, entry.card, problems)
-    found += _dangling(library, wanted)
+    entries = [library.entry(card_id) for card_id in arguments.ids] or list(library.cards())
+    found = problem_rows(library, entries)
     if arguments.json:
         print_json(found)
-    for row in () if arguments.json else found:
-        say(card_editing.problem_line(row))
-    if not arguments.json:
-        say(f"{plural(len(wanted), 'card')}, {plural(len(found), 'problem')}")
+    else:
+        for row in found:
+            say(problem_line(row))
+        say(f"{plural(len(entries), 'card')}, {plural(len(found), 'problem')}")
     return 1 if any(row["severity"] == "error" for row in found) else 0
-
-
-def _dangling(library: Library, entries: Iterable[Entry]) -> list[dict[str, Any]]:
-    """Evidence that names a report, a lineage or a commit which the library does not have."""
-    named = {entry.id: entry for entry in entries if entry.card is not None}
-    rows = []
-    for lost in library.dangling(entry.card for entry in named.values() if entry.card is not None):
-        entry = named[lost.card]
-        at = card_editing.line_of(library.source(entry.id), entry.file, f"evidence.{lost.key}")
-        rows.append({"id": entry.id, "file": entry.file, "line": at, "field": f"evidence.{lost.key}",
-                     "severity": "error", "text": lost.why})  # fmt: skip
-    return rows
 
 
 def _merge(arguments: argparse.Namespace, library: Library) -> int:
