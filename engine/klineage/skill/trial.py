@@ -27,8 +27,10 @@ TIME = "time"
 WORK_COUNTS = (*WORK, "bytes_loaded", "bytes_stored", "masked_lanes", "integer_operations")
 QUANTITIES = (TIME, *WORK_COUNTS, *RESOURCES)
 
-#: How much longer a measurement that was too noisy is taken once more: slow kernels have few rounds in the time of a gate.
-_LONGER = 5
+#: A measurement that was too noisy, or too coarse to decide, is taken once more for this long: slow kernels have few
+#: rounds in the time of a gate.
+_TIMES = 5
+LONGER = replace(POLICY, most_profile_seconds=_TIMES * POLICY.most_profile_seconds)
 
 
 @dataclass(frozen=True)
@@ -98,7 +100,7 @@ def judged(
     request = GateRequest(kernel, workload, platform, baseline=baseline, phase=phase)
     report = gate(request, on_event, cancel, fresh=fresh, policy=policy, executor=executor)
     if patient and _noisy(report) and not _cancelled(cancel):
-        longer = replace(policy, most_profile_seconds=_LONGER * policy.most_profile_seconds)
+        longer = replace(policy, most_profile_seconds=_TIMES * policy.most_profile_seconds)
         report = gate(request, on_event, cancel, fresh=fresh, policy=longer, executor=executor)
     if _cancelled(cancel):
         raise KlineageError("cancelled; nothing was written")

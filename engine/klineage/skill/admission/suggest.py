@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from klineage.errors import KlineageError
 from klineage.lineage import Workspace
 from klineage.proposer import rules
-from klineage.proposer.rules.fitting import fits
+from klineage.proposer.rules.fitting import Fit, fits
 from klineage.resources import shipped
 from klineage.skill.admission.held_out import Source, held_out, why_held_out
 from klineage.skill.admission.target import KERNEL_FILES, Target, less, of_file, of_state
@@ -21,12 +21,17 @@ _ORDER = ("workload", "platform", "surface", "prior_actions")
 
 @dataclass(frozen=True)
 class Suggestion:
-    """A kernel to try a card on. held_out, why: in what it differs from the card's sources; fits: whether the rule does."""
+    """A kernel to try a card on.
+
+    held_out, why: in what it differs from the card's sources.
+    fits: whether the card's rule makes an edit here; adapted: what it would have to take otherwise than on the source.
+    """
 
     target: Target
     held_out: tuple[str, ...]
     why: str
     fits: bool
+    adapted: tuple[str, ...] = ()
 
 
 def held_out_targets(
@@ -41,16 +46,17 @@ def held_out_targets(
     for target in _all(card, workspace, paths):
         dims = held_out(target, known)
         if dims and not unfit(card, target) and target.kernel.hash not in found:
-            found[target.kernel.hash] = Suggestion(
-                target, dims, why_held_out(target, dims), _fits(card, target)
-            )
+            fit = _fit(card, target)
+            adapted = fit.adapted if fit is not None else ()
+            why = why_held_out(target, dims)
+            found[target.kernel.hash] = Suggestion(target, dims, why, fit is not None, adapted)
     return tuple(sorted(found.values(), key=_rank))
 
 
-def _rank(suggestion: Suggestion) -> tuple[bool, int, str]:
-    """Where the rule fits first, another workload before another state of the same."""
+def _rank(suggestion: Suggestion) -> tuple[bool, int, int, str]:
+    """Where the rule fits as it is first, another workload before another state of the same."""
     first = min(_ORDER.index(name) for name in suggestion.held_out)
-    return not suggestion.fits, first, suggestion.target.name
+    return not suggestion.fits, first, len(suggestion.adapted), suggestion.target.name
 
 
 def _all(card: Card, workspace: Workspace | None, paths: Iterable[str]) -> Iterator[Target]:
@@ -101,15 +107,15 @@ def _states(card: Card, workspace: Workspace) -> Iterator[Target]:
                 break  # its code may not run here until a person says so
 
 
-def _fits(card: Card, target: Target) -> bool:
-    """Whether the card's rule makes an edit here at all."""
+def _fit(card: Card, target: Target) -> Fit | None:
+    """The closest way in which the card's rule makes an edit here."""
     if not card.rule:
-        return False
+        return None
     rule = card.rule.partition(".")[2] or card.rule
     for fit in fits(rule, target.kernel, card.carrier.settings):
         try:
             if rules.derive(f"rules:{rule}", target.kernel, fit.locus, fit.settings) != target.kernel.source:
-                return True
+                return fit
         except rules.NotApplicable:
             continue
-    return False
+    return None

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from klineage.errors import KlineageError
-from klineage.gate import GateEvent, Report, Verdict, report_to_json
+from klineage.gate import POLICY, GateEvent, Policy, Report, Verdict, report_to_json
 from klineage.kernel import Kernel
 from klineage.skill.admission.criterion import Shown, declared, reproduced
 from klineage.skill.admission.held_out import Source, held_out
@@ -17,7 +17,7 @@ from klineage.skill.admission.target import Target
 from klineage.skill.card import Card, Evidence, Verification
 from klineage.skill.contract import is_there, seen_from
 from klineage.skill.staleness import fingerprints
-from klineage.skill.trial import Gain, gains_of, judged
+from klineage.skill.trial import LONGER, Gain, gains_of, judged
 
 ATTEMPTS = 3
 
@@ -172,16 +172,36 @@ def _attempt(
         return Attempted(number, made, False, made.problem)
     if problem := other_than_the_card(card, target, made.kernel):
         return Attempted(number, made, False, problem)
-    report = judged(
-        made.kernel, target.kernel, target.workload, target.platform, "admission",
-        on_event=on_event, cancel=cancel, fresh=True,
-    )  # fmt: skip
+    report = _judged(made.kernel, target, POLICY, on_event, cancel)
+    if report.verdict is Verdict.PASS and _undecided(_shown(card, report)):
+        report = _judged(made.kernel, target, LONGER, on_event, cancel)
     if report.verdict is not Verdict.PASS:
         stage = report.decisive
         name = f"{stage.stage} {stage.verdict}: " if stage is not None else ""
         return Attempted(number, made, False, f"{name}{report.why}", report)
     shown = _shown(card, report)
     return Attempted(number, made, shown.holds, shown.why, report, shown.gain)
+
+
+def _judged(
+    kernel: Kernel,
+    target: Target,
+    policy: Policy,
+    on_event: Callable[[GateEvent], None] | None,
+    cancel: threading.Event | None,
+) -> Report:
+    return judged(
+        kernel, target.kernel, target.workload, target.platform, "admission",
+        on_event=on_event, cancel=cancel, fresh=True, policy=policy,
+    )  # fmt: skip
+
+
+def _undecided(shown: Shown) -> bool:
+    """Whether the measurement is too coarse to say: what is needed lies inside its interval or its noise."""
+    gain, wanted = shown.gain, shown.declared
+    if shown.holds or gain is None or wanted is None or gain.exact:
+        return False
+    return gain.high >= wanted.needed and gain.gain > 1
 
 
 def _shown(card: Card, report: Report) -> Shown:
@@ -249,14 +269,19 @@ def _entry(card: Card, trial: Trial, evidence: tuple[str, ...]) -> Verification:
         held_out=trial.held_out,
         attempts=len(trial.attempts),
         quantity=gain.quantity if gain else "",
-        gain=gain.gain if gain else None,
-        low=gain.low if gain else None,
-        high=gain.high if gain else None,
+        gain=_digits(gain.gain) if gain else None,
+        low=_digits(gain.low) if gain else None,
+        high=_digits(gain.high) if gain else None,
         trust=str(last.report.trust) if last.report is not None else "",
         when=trial.when,
         evidence=evidence,
         rested_on=fingerprints(card),
     )
+
+
+def _digits(value: float) -> float:
+    """Four significant digits: more is no measurement, and the report has them."""
+    return float(f"{value:.4g}")
 
 
 def _next(letter: str, taken: Iterable[str]) -> str:

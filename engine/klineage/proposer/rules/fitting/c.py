@@ -57,16 +57,24 @@ def _carried(settings: Settings, chosen: Settings) -> str:
 def vectors(kernel: Kernel, settings: Settings) -> Iterator[Fit]:
     """The recorded vector type in place of the element types that are one lane wide here."""
     unit = parse_kernel(kernel)
-    known = defines(unit)
     for name, element in _element_types(unit):
-        for width in (n for n, node in known.items() if macro_text(unit, node) == str(SIZES[element])):
-            made, adapted = _renamed(settings, name, width, set(known))
+        for width in _widths(unit, element):
+            made, adapted = _renamed(settings, name, width)
             locus = home(unit)
             yield Fit(locus, made, adapted)
             if not _UNALIGNED.search(made.get("attributes", "")):
                 loose = f"{made.get('attributes', '')}, aligned({SIZES[element]})"
                 why = f"vectors are aligned to one {element} and no more: rows of any width begin anywhere"
                 yield Fit(locus, {**made, "attributes": loose}, (*adapted, why))
+
+
+def _widths(unit: Unit, element: str) -> list[str]:
+    """The macros that are one element wide and that another divides by the element's size: ``VECTOR_BYTES / 4``."""
+    texts = {name: macro_text(unit, node) for name, node in defines(unit).items()}
+    size = str(SIZES[element])
+    lanes = [re.match(rf"\(?(\w+) / (?:{size}|sizeof\b)", text) for text in texts.values()]
+    divided = {match[1] for match in lanes if match is not None}
+    return [name for name, text in texts.items() if text == size and name in divided]
 
 
 def _element_types(unit: Unit) -> Iterator[tuple[str, str]]:
@@ -80,9 +88,7 @@ def _element_types(unit: Unit) -> Iterator[tuple[str, str]]:
             yield unit.text(name), unit.text(element)
 
 
-def _renamed(
-    settings: Settings, name: str, width: str, known: set[str]
-) -> tuple[dict[str, str], tuple[str, ...]]:
+def _renamed(settings: Settings, name: str, width: str) -> tuple[dict[str, str], tuple[str, ...]]:
     """The settings with this kernel's type and macro; what the width decided beside itself stays as it is here."""
     old_width, old_name = settings.get("width", ""), settings.get("vector", "")
     made = {"vector": name, "width": width}

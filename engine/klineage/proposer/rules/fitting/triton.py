@@ -31,17 +31,24 @@ _LOG2_E = "1.4426950408889634"
 
 
 def tiles(kernel: Kernel, settings: Settings) -> Iterator[Fit]:
-    """The recorded sizes on the blocks of every kernel here: by name, else in their order; then half of them."""
+    """The recorded sizes on the blocks of every kernel here: by name, else in their order; equal sizes for blocks that are
+    equal here, since a grid may repeat one number for both; then half and a quarter of them."""
     unit = parse_kernel(kernel)
     for function in jit_functions(unit):
         here = tile_size.tiles_of(kernel, function)
         named = {name: size for name, size in settings.items() if name in here}
         rest = [size for name, size in settings.items() if name not in here]
         free = [name for name in here if name not in named]
-        placed = {**named, **dict(zip(free, rest, strict=False))}
-        for shrink in (1, 2, 4):
-            made = {n: str(max(int(s) // shrink, int(here[n]))) for n, s in placed.items() if s.isdigit()}
-            grown = {n: s for n, s in made.items() if int(s) > int(here[n])}
+        placed = {
+            n: int(s) for n, s in {**named, **dict(zip(free, rest, strict=False))}.items() if s.isdigit()
+        }
+        least = {
+            size: min((placed[n] for n in placed if here[n] == size), default=0) for size in here.values()
+        }
+        equal = {name: least[here[name]] for name in placed}
+        for sizes, shrink in ((placed, 1), (equal, 1), (placed, 2), (equal, 2), (placed, 4)):
+            made = {name: max(size // shrink, int(here[name])) for name, size in sizes.items()}
+            grown = {name: str(size) for name, size in made.items() if size > int(here[name])}
             if grown:
                 yield Fit(function.locus, grown, _sized(settings, grown, shrink))
 
@@ -50,7 +57,7 @@ def _sized(settings: Settings, made: Settings, shrink: int) -> tuple[str, ...]:
     if made == dict(settings):
         return ()
     was, now = (", ".join(f"{n}={s}" for n, s in sizes.items()) for sizes in (settings, made))
-    why = f"of a {shrink}th, for the whole may not fit" if shrink > 1 else "by the names of the blocks here"
+    why = f"a {shrink}th of it, for the whole may not fit" if shrink > 1 else "the blocks that are here"
     return (f"{was} became {now}: {why}",)
 
 

@@ -1,0 +1,138 @@
+"""Rules on kernels that they have never seen."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from klineage.kernel import Kernel
+from klineage.proposer import rules
+from klineage.proposer.rules.fitting import Fit, fits
+from klineage.resources import shipped
+from klineage.skill.admission import less, of_file
+from klineage.surface.tree import parse_kernel
+
+
+def state(path: str, *without: str) -> Kernel:
+    """A shipped kernel with mechanisms taken out."""
+    target = of_file(
+        shipped("experts") / path, platform="cpu-x86-64-v3" if path.endswith(".c") else "nvidia-sm90"
+    )
+    return less(target, without).kernel
+
+
+def steps(path: str) -> dict[str, dict[str, str]]:
+    """The settings that each rule records on a shipped kernel, by the rule's name."""
+    kernel, found = state(path), dict[str, dict[str, str]]()
+    while offered := rules.propose(kernel):
+        found[offered[0].proposer.removeprefix("rules:")] = offered[0].settings
+        kernel = offered[0].kernel(kernel)
+    return found
+
+
+def put_on(rule: str, settings: dict[str, str], kernel: Kernel, name: str) -> list[tuple[Fit, Kernel]]:
+    """Every way in which the rule brings the mechanism in, and nothing else."""
+    had = {feature.name for feature in rules.features(kernel)}
+    found = []
+    for fit in fits(rule, kernel, settings):
+        try:
+            made = replace(kernel, source=rules.derive(f"rules:{rule}", kernel, fit.locus, fit.settings))
+        except rules.NotApplicable:
+            continue
+        if {feature.name for feature in rules.features(made)} == had | {name}:
+            assert not parse_kernel(made).broken_lines()
+            found.append((fit, made))
+    return found
+
+
+def test_a_tile_of_the_same_names_is_carried_over_as_it_is() -> None:
+    settings = steps("gemm/c/kernel.c")["register-tile"]
+    fit, made = put_on(
+        "register-tile", settings, state("bmm/c/reference.c", "register_tiling"), "register_tiling"
+    )[0]
+    assert fit.settings == settings
+    assert fit.adapted == ()
+    assert b"#define MR 6\n" in made.source
+
+
+def test_a_tile_finds_the_extents_of_another_kernel() -> None:
+    settings = steps("softmax/c/kernel.c")["register-tile"]
+    assert settings == {"UNROLL": "4"}
+    fit, made = put_on(
+        "register-tile", settings, state("bmm/c/reference.c", "register_tiling"), "register_tiling"
+    )[0]
+    assert fit.settings == {"MR": "4"}
+    assert "UNROLL=4 became MR=4" in fit.adapted[0]
+    assert b"#define MR 4\n" in made.source
+
+
+def test_vectors_keep_the_tile_that_another_width_had_decided() -> None:
+    settings = steps("gemm/c/kernel.c")["vector-types"]
+    kernel = state("rmsnorm/c/reference.c", "simd")
+    found = put_on("vector-types", settings, kernel, "simd")
+    assert all("MR" not in fit.settings.get("branch.1", "") for fit, _ in found[:2])
+    assert b"#define MR" not in found[0][1].source
+    loose = next(fit for fit, _ in found if "aligned(4)" in fit.settings["attributes"])
+    assert any("aligned to one float" in why for why in loose.adapted)
+
+
+def test_no_other_macro_is_taken_for_the_width_of_a_vector() -> None:
+    settings = steps("softmax/c/kernel.c")["vector-types"]
+    kernel = state("rmsnorm/c/reference.c", "simd")
+    assert b"#define UNROLL 4\n" in kernel.source
+    widths = {fit.settings["width"] for fit, _ in put_on("vector-types", settings, kernel, "simd")}
+    assert widths == {"VECTOR_BYTES"}
+
+
+def test_a_prefetch_is_written_in_the_names_that_are_here() -> None:
+    settings = steps("layernorm/c/kernel.c")["prefetch"]
+    found = put_on("prefetch", settings, state("rmsnorm/c/reference.c", "prefetch"), "prefetch")
+    assert any(b"__builtin_prefetch(y + c + u * LANES, 1);" in made.source for _, made in found)
+    panels = put_on(
+        "prefetch", steps("gemm/c/kernel.c")["prefetch"], state("addmm/c/reference.c", "prefetch"), "prefetch"
+    )
+    assert any(b"__builtin_prefetch(b + 16 * NR);" in made.source for _, made in panels)
+
+
+@pytest.mark.parametrize(
+    ("rule", "source", "target", "without", "name"),
+    [
+        ("tile-size", "gemm", "bmm/triton/naive.py", (), "tiling"),
+        ("tile-size", "gemm", "bmm/triton/reference.py", ("tiling",), "tiling"),
+        ("tensor-core-dot", "gemm", "addmm/triton/naive.py", (), "mma"),
+        ("tensor-core-dot", "fmha", "gqa/triton/reference.py", ("mma",), "mma"),
+        ("even-masks", "gemm", "bmm/triton/reference.py", ("mask_specialize",), "mask_specialize"),
+        ("even-masks", "topk", "layernorm/triton/reference.py", ("mask_specialize",), "mask_specialize"),
+        ("reciprocal-root", "add_rmsnorm", "rmsnorm/triton/naive.py", (), "fast_rsqrt"),
+        ("base-two", "fmha", "gqa/triton/reference.py", ("math_approx",), "math_approx"),
+        ("online-softmax", "fmha", "softmax/triton/naive.py", (), "online_algorithm"),
+        ("loop-peeling", "fmha", "gemm/triton/kernel.py", ("mask_specialize",), "mask_specialize"),
+        ("fusion", "add_rmsnorm", "layernorm/triton/naive.py", (), "fusion"),
+        ("warps", "gemm", "softmax/triton/naive.py", (), "warps"),
+    ],
+)  # fmt: skip
+def test_a_triton_rule_fits_where_its_mechanism_is_wanting(
+    rule: str, source: str, target: str, without: tuple[str, ...], name: str
+) -> None:
+    settings = steps(f"{source}/triton/kernel.py")[rule]
+    assert put_on(rule, settings, state(target, *without), name)
+
+
+def test_a_mask_is_left_out_only_where_its_condition_says_so() -> None:
+    settings = steps("gemm/triton/kernel.py")["even-masks"]
+    kernel = state("bmm/triton/reference.py", "mask_specialize")
+    conditions = {
+        value
+        for fit, _ in put_on("even-masks", settings, kernel, "mask_specialize")
+        if fit.adapted
+        for name, value in fit.settings.items()
+        if name == "EVEN"
+    }
+    assert conditions == {"k % 64 == 0"}
+
+
+def test_a_rule_that_knows_no_fit_offers_the_recorded_settings_at_every_place() -> None:
+    kernel = state("rmsnorm/c/naive.c")
+    found = list(fits("rules:restrict", kernel, {"rmsnorm": "x weight y", "comment.1": "a <- b"}))
+    assert {fit.locus for fit in found} == set(parse_kernel(kernel).loci)
+    assert all(fit.settings == {"rmsnorm": "x weight y"} for fit in found)
