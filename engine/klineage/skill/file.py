@@ -150,6 +150,11 @@ def _body_splices(document: Document, new: Card) -> list[Splice]:
 
 def _read(source: Original) -> Document:
     text = source.text
+    if line := _torn(text):
+        raise Fault(
+            line,
+            "git left a merge conflict here; keep one side, and take out the lines <<<<<<<, ======= and >>>>>>>",
+        )
     first, _, _ = text.partition("\n")
     if first.rstrip() != "---":
         raise Fault(1, "a card begins with a line --- and its front matter")
@@ -162,6 +167,14 @@ def _read(source: Original) -> Document:
     found = body.sections(text, after, text.count("\n", 0, after) + 1)
     settings = _settings(text, found)
     return Document(source, node, end, found, settings, _card(text, values, found, settings))
+
+
+def _torn(text: str) -> int:
+    """The line where plain git has left both sides of a merge; 0 where it has not."""
+    start = text.find("\n<<<<<<< ")
+    middle = text.find("\n=======\n", start) if start >= 0 else -1
+    end = text.find("\n>>>>>>> ", middle) if middle >= 0 else -1
+    return text.count("\n", 0, start) + 2 if end >= 0 else 0
 
 
 def _front_end(text: str, start: int) -> tuple[int, int]:

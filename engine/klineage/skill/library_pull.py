@@ -14,6 +14,7 @@ from pathlib import Path
 
 from klineage.errors import KlineageError
 from klineage.lineage import Workspace, bundle_create, bundle_open, refs, store
+from klineage.lineage.message import one_line
 from klineage.lineage.model import check_id as check_lineage
 from klineage.skill.card import Card, check_id
 from klineage.skill.file import edited, lines, parse
@@ -25,6 +26,8 @@ from klineage.skill.library_merge import Conflict, merge_cards
 from klineage.skill.library_merge import Side as Taken
 from klineage.skill.library_source import Source, source_at
 from klineage.skill.library_writing import report_name
+
+_SHOWN = 80  # characters of each side of a conflict
 
 Choice = Mapping[str, Taken]
 """Whose value to take where both changed: ``c.prefetch:intent`` -> side; ``c.prefetch`` or ``*`` for all of it."""
@@ -41,7 +44,12 @@ class CardConflict:
     def __str__(self) -> str:
         parts = [f"cards/{self.card}.md:{self.line}: {self.conflict.field}"]
         said = {"ours": self.conflict.ours, "theirs": self.conflict.theirs, "before": self.conflict.base}
-        return "; ".join(parts + [f"{name}: {text or '(nothing)'}" for name, text in said.items()])
+        return "; ".join(parts + [f"{name}: {_shortened(text)}" for name, text in said.items()])
+
+
+def _shortened(text: str) -> str:
+    line = one_line(text)
+    return (line if len(line) <= _SHOWN else f"{line[: _SHOWN - 3]}...") or "(nothing)"
 
 
 class Conflicts(KlineageError):

@@ -33,8 +33,13 @@ def _bytes(report: str | bytes) -> bytes:
 
 
 def file_of(card: Card, old: bytes) -> bytes:
-    """The file of a card: ``old`` with what differs rewritten, or a new one where there was none (b"")."""
-    return edited(old, card) if old else render(card)
+    """The file of a card: ``old`` with what differs rewritten, or a new one where there was none (b"").
+
+    Raises KlineageError for a card that could not be read again.
+    """
+    data = edited(old, card) if old else render(card)
+    parse(data, f"{card.id}.md")
+    return data
 
 
 def commit(

@@ -269,3 +269,25 @@ def test_a_carrier_of_two_megabytes_is_kept(library: Library) -> None:
         "Edit c.prefetch: locus",
         "Add c.prefetch",
     ]
+
+
+@pytest.mark.parametrize("part", ["intent: ", "the code", "## After"])
+def test_what_plain_git_left_of_a_merge_is_named_by_line(library: Library, part: str) -> None:
+    card = replace(PREFETCH, carrier=replace(PREFETCH.carrier, before="the code\n", after="the new code\n"))
+    library.save_all([card, named("c.unroll")])
+    lines = library.source("c.prefetch").decode().split("\n")
+    at = next(number for number, line in enumerate(lines) if line.startswith(part))
+    torn = [
+        *lines[:at],
+        "<<<<<<< HEAD",
+        lines[at],
+        "=======",
+        lines[at] + "!",
+        ">>>>>>> theirs",
+        *lines[at + 1 :],
+    ]
+    with pytest.raises(KlineageError, match=rf"c\.prefetch\.md:{at + 1}: git left a merge conflict here"):
+        library.save_source("c.prefetch", "\n".join(torn).encode())
+    with pytest.raises(KlineageError, match="merge conflict"):
+        library.save(replace(card, notes="\n".join(torn[at : at + 5])))
+    assert library.get("c.prefetch") == card
