@@ -1,4 +1,7 @@
-"""Any YAML that a person may write, read by ruamel into nodes; what a card has no use for is refused by line."""
+"""Any YAML that a person may write, as nodes; what a card has no use for is refused by line.
+
+Most files are read by ``quick``; ruamel reads the rest, and says what is wrong.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from klineage.skill.format.nodes import Entries, Fault, Items, Node, Scalar, entries
+from klineage.skill.format.quick import quick
 
 _UNREADABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
 _DEEPEST = 32
@@ -23,6 +27,14 @@ _ADVICE = {
 
 def load(text: str, start: int = 0, line: int = 1) -> Node | None:
     """The one document in ``text``, which stands at ``start`` and ``line`` of the file; None where it is empty.
+
+    Raises Fault as ``load_any`` does.
+    """
+    return quick(text, start, line) or load_any(text, start, line)
+
+
+def load_any(text: str, start: int = 0, line: int = 1) -> Node | None:
+    """As ``load``, by ruamel alone.
 
     Raises Fault for broken YAML, anchors, aliases, tags, keys that are no text, a second document, and what
     nests more than 32 deep.
@@ -112,7 +124,7 @@ class _Composer:
         while type(after := next(self.events)).__name__ != "MappingEndEvent":
             key = self.node(after, depth + 1)
             if not isinstance(key, Scalar) or key.style in ("|", ">"):
-                raise Fault(line, "a key must be one word")
+                raise Fault(key.line, "a key must be one word")
             value = self.node(next(self.events), depth + 1)
             if isinstance(value, Scalar) and not value.text and not value.style:
                 value = self.nothing(key)

@@ -9,7 +9,7 @@ from dataclasses import MISSING, fields, is_dataclass
 from typing import Any
 
 from klineage.errors import KlineageError
-from klineage.skill.card import SCHEMA, Card, Contract, Scope
+from klineage.skill.card import SCHEMA, Card, Contract, Scope, check_id
 
 WIDTH = 100
 
@@ -34,8 +34,10 @@ def front(card: Card) -> dict[str, Any]:
     """The structured part as plain data (dict, list, str, bool, int, float), in the order in which it is written.
 
     What is at its default is left out, except for the fields that a person should see are empty.
-    Raises KlineageError for a number that is none.
+    Raises KlineageError for what could not be read back: a number that is none, an id of another surface, two entries
+    of one key.
     """
+    _check(card)
     data = _plain(card)
     evidence = data.pop("carrier", {}).get("evidence")
     data.pop("anchor", None)
@@ -43,6 +45,21 @@ def front(card: Card) -> dict[str, Any]:
     if evidence:
         data["carrier"] = {"evidence": evidence}
     return {"schema": SCHEMA, **data}
+
+
+def _check(card: Card) -> None:
+    check_id(card.id)
+    if card.id.partition(".")[0] != card.surface:
+        raise KlineageError(
+            f"{card.id} names a card of another surface than {card.surface}; change one of them"
+        )
+    for name in ("preconditions", "evidence", "verification"):
+        keys = [entry.key for entry in getattr(card, name)]
+        for key in keys:
+            if keys.count(key) > 1 or not re.fullmatch(r"\S+", key):
+                raise KlineageError(
+                    f"{card.id} cannot be written: the key {key!r} of its {name} must be one word, and unique"
+                )
 
 
 def _plain(value: Any) -> Any:
