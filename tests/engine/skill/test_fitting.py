@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from functools import lru_cache
 
 import pytest
 from klineage.kernel import Kernel
@@ -13,6 +15,7 @@ from klineage.skill.admission import less, of_file
 from klineage.surface.tree import parse_kernel
 
 
+@lru_cache
 def state(path: str, *without: str) -> Kernel:
     """A shipped kernel with mechanisms taken out."""
     target = of_file(
@@ -21,16 +24,17 @@ def state(path: str, *without: str) -> Kernel:
     return less(target, without).kernel
 
 
-def steps(path: str) -> dict[str, dict[str, str]]:
+@lru_cache
+def steps(path: str) -> Mapping[str, Mapping[str, str]]:
     """The settings that each rule records on a shipped kernel, by the rule's name."""
-    kernel, found = state(path), dict[str, dict[str, str]]()
+    kernel, found = state(path), dict[str, Mapping[str, str]]()
     while offered := rules.propose(kernel):
         found[offered[0].proposer.removeprefix("rules:")] = offered[0].settings
         kernel = offered[0].kernel(kernel)
     return found
 
 
-def put_on(rule: str, settings: dict[str, str], kernel: Kernel, name: str) -> list[tuple[Fit, Kernel]]:
+def put_on(rule: str, settings: Mapping[str, str], kernel: Kernel, name: str) -> list[tuple[Fit, Kernel]]:
     """Every way in which the rule brings the mechanism in, and nothing else."""
     had = {feature.name for feature in rules.features(kernel)}
     found = []

@@ -12,7 +12,8 @@ from klineage.proposer.rules.c import register_tile
 from klineage.proposer.rules.c.code import defines, home, macro_text, place_of
 from klineage.proposer.rules.c.vectors import SIZES
 from klineage.proposer.rules.fitting.fit import Fit, Settings
-from klineage.surface.tree import Unit, parse_kernel, walk
+from klineage.proposer.rules.rewritten import function_of
+from klineage.surface.tree import Function, Unit, parse_kernel, walk
 
 _UNALIGNED = re.compile(r"\baligned\s*\(")
 
@@ -141,8 +142,9 @@ def _addresses(unit: Unit, recorded: str) -> Iterator[tuple[str, str, str]]:
     if not re.match(r"\w+ \+ ", recorded):
         return
     for place, loop in _loops(unit):
-        for index in _read_at(unit, loop):
-            for name in _written_later(unit, loop):
+        function = function_of(unit, loop)
+        for index in _read_at(unit, loop, function) if function is not None else ():
+            for name in _written_later(unit, loop, function) if function is not None else ():
                 yield place, f"{name} + {index}", f"{name} is written after this loop, and at the same places"
 
 
@@ -169,23 +171,38 @@ def _advanced(unit: Unit, loop: Node) -> list[tuple[str, str]]:
     return sorted(found, key=lambda pair: pair[1])[::-1]
 
 
-def _read_at(unit: Unit, loop: Node) -> list[str]:
-    """The places that a loop reads from: ``c + u * LANES`` of ``*(const vec *)(x + c + u * LANES)`` or ``x[c]``."""
-    text = unit.text(loop)
-    found = re.findall(r"\*\)\s*\(\w+ \+ ([^()]+)\)", text) + re.findall(r"\b\w+\[(\w+(?: \+ \w+)*)\]", text)
-    return list(dict.fromkeys(found))
+def _read_at(unit: Unit, loop: Node, function: Function) -> list[str]:
+    """Where a loop reads through pointers: ``c + u * LANES`` of ``*(const vec *)(x + c + u * LANES)`` or ``x[c]``."""
+    text, inside = unit.text(loop), _declared_in(unit, loop)
+    found = re.findall(r"\*\)\s*\((\w+) \+ ([^()]+)\)", text) + re.findall(
+        r"\b(\w+)\[(\w+(?: \+ \w+)*)\]", text
+    )
+    known = [index for base, index in found if _is_pointer(unit, function, base)]
+    return [index for index in dict.fromkeys(known) if not inside & set(re.findall(r"\w+", index))]
 
 
-def _written_later(unit: Unit, loop: Node) -> list[str]:
-    """Pointers in scope that a later loop of the same function, or a later call of its caller, writes."""
-    around = unit.function_at(next(locus for locus, node in unit.loci.items() if node == loop))
-    if around is None:
-        return []
-    rest = unit.source[loop.end_byte : around.node.end_byte].decode("utf-8", "surrogateescape")
+def _is_pointer(unit: Unit, function: Function, name: str) -> bool:
+    return re.search(rf"\*\s*(?:restrict )?{name}\b", unit.text(function.definition)) is not None
+
+
+def _declared_in(unit: Unit, loop: Node) -> set[str]:
+    """What a loop's body declares, which is not known yet where the body begins."""
+    body = loop.child_by_field_name("body")
+    declared = (n for n in walk(body) if n.type == "declaration") if body is not None else ()
+    names = (
+        next((n for n in walk(d) if n.type == "identifier"), None)
+        for node in declared
+        for d in node.children_by_field_name("declarator")
+    )
+    return {unit.text(name) for name in names if name is not None}
+
+
+def _written_later(unit: Unit, loop: Node, function: Function) -> list[str]:
+    """Pointers in scope that a later loop of the same function writes, and this one does not use."""
+    rest = unit.source[loop.end_byte : function.node.end_byte].decode("utf-8", "surrogateescape")
     stored = re.findall(r"\*\(vec \*\)\((\w+) \+", rest) + re.findall(r"\b(\w+)\[[^\]]+\] [-+*/]?= ", rest)
-    inside = unit.text(loop)
-    names = [name for name in dict.fromkeys(stored) if not re.search(rf"\b{name}\b", inside)]
-    return [name for name in names if re.search(rf"\*(?:restrict )?{name}\b", unit.text(around.definition))]
+    names = [name for name in dict.fromkeys(stored) if not re.search(rf"\b{name}\b", unit.text(loop))]
+    return [name for name in names if _is_pointer(unit, function, name)]
 
 
 FITS: dict[str, Callable[[Kernel, Settings], Iterator[Fit]]] = {
