@@ -138,7 +138,7 @@ ACTIONS: tuple[Action, ...] = (
     _a("library-search", "target", "/", "library", "Say for what kernel or words cards are looked for", 1),
     _a("library-all", "all", "v", "library", "Show the hypotheses too, and not only what is admitted", 2),
     _a("library-export", "export", "x", "library", "Write cards as Agent Skills or training records", 3),
-    _a("library-pull", "pull", "P", "cards library", "Bring the shipped cards, or another library's, in here", 4),
+    _a("library-pull", "pull", "P", "cards library", "Bring the shipped cards, or another library's, in here", 13),
     # The evidence of a card
     _a("evidence-history", "history", "H", "evidence", "Show this step in History", 1),
     _a("evidence-leave", "leave", "escape", "evidence", "Go back to the card", 2),

@@ -5,35 +5,25 @@
     specs = inputs_of(card, ref)                       # what to ask, with the present values
     card = with_values(card, ref, {"text": "...", ...})  # raises KlineageError with a sentence for what cannot be so
 
-A person's sentence is a person's from then on: its origin says so, and a doubt about the old one goes with it.
+What a field may hold is the engine's business (see ``klineage.skill.library_setting``), as for ``klineage card edit --set``.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, get_args, get_type_hints
+from typing import get_args, get_type_hints
 
 from klineage.errors import KlineageError
-from klineage.skill.card import (
-    KINDS,
-    Card,
-    ContractFeature,
-    Place,
-    Precondition,
-    Probe,
-    Risk,
-    Scope,
-)
+from klineage.skill.card import KINDS, Card, Precondition, Probe, Risk
 
 from klineage_tui.presentation.card_evidence import precondition_of
 from klineage_tui.presentation.card_form import Ref
 from klineage_tui.presentation.card_words import change_words, feature_text
 
-RISKS = ("observed", "expected", "none-found")
+RISKS: tuple[str, ...] = get_args(get_type_hints(Risk)["kind"])
 CHANGES: tuple[str, ...] = get_args(get_type_hints(Probe)["change"])
-_PLACES: tuple[str, ...] = get_args(Place)
 _SCOPE = ("workloads", "surfaces", "platforms", "prior_actions")
 _WORD = re.compile(r"[a-z0-9_.-]+")
 
@@ -115,68 +105,81 @@ def _claim(card: Card, ref: Ref) -> tuple[Asked, ...]:
 
 def with_values(card: Card, ref: Ref, values: Mapping[str, str]) -> Card:
     """The card with one field as it was typed. Raises KlineageError, in a sentence, for what cannot be so."""
-    typed = {name: " ".join(value.split()) for name, value in values.items()}
-    if ref.kind == "intent":
-        return replace(card, intent=_said("an intent", typed["intent"]))
-    if ref.kind == "action":
-        locus = _word("a locus", typed["locus"])
-        return replace(card, action=_word("an action", typed["action"]), locus=locus, rule=typed["rule"])
-    if ref.kind == "anchor":
-        query = card.anchor.query if typed["query"] == " ".join(card.anchor.query.split()) else typed["query"]
-        return replace(card, anchor=replace(card.anchor, text=typed["text"], query=query))
-    if ref.kind == "scope":
-        return replace(card, scope=Scope(**{name: _listed(typed[name]) or ("*",) for name in _SCOPE}))
-    if ref.kind in ("requires", "provides", "conflicts"):
-        changed: dict[str, Any] = {ref.kind: _features(typed[ref.kind])}
-        return replace(card, contract=replace(card.contract, **changed))
+    from klineage.skill.library_setting import with_fields
+
+    assignments: list[tuple[str, str]] = []
+    for asked in inputs_of(card, ref):
+        typed = " ".join(values[asked.name].split())
+        if typed == " ".join(asked.value.split()):
+            continue
+        _refuse(ref, asked.name, typed)
+        if asked.name == "probe":
+            assignments += _probe(card, ref, typed)
+        else:
+            assignments.append((_named(ref, asked.name), typed))
+    changed = with_fields(card, assignments)
+    _refuse_unsaid(changed, ref)
+    return changed
+
+
+def _named(ref: Ref, name: str) -> str:
+    """A field as ``klineage card edit --set`` names it."""
+    if ref.kind == "precondition":
+        return f"preconditions.{ref.key}.{name}"
     if ref.kind == "risk":
-        risks = list(card.risks)
-        risks[int(ref.key)] = _risk(risks[int(ref.key)], typed)
-        return replace(card, risks=tuple(risks))
-    old = precondition_of(card, ref.key)
-    assert old is not None, "why_not_here says so"
-    new = _precondition(old, typed)
-    return replace(card, preconditions=tuple(new if p.key == ref.key else p for p in card.preconditions))
+        return f"risks.{int(ref.key) + 1}.{name}"
+    group = {"anchor": "anchor.", "scope": "scope."}.get(ref.kind, "")
+    group = "contract." if ref.kind in ("requires", "provides", "conflicts") else group
+    return group + name
 
 
-def _precondition(old: Precondition, typed: Mapping[str, str]) -> Precondition:
-    kind, text = (
-        _one_of("a kind of precondition", typed["kind"], KINDS),
-        _said("a precondition", typed["text"]),
-    )
-    if typed["check"] and typed["check"] != old.check:
+def _refuse(ref: Ref, name: str, typed: str) -> None:
+    """Raises KlineageError for a text that no card should have, though its file could hold it."""
+    if name == "check" and typed:
         from klineage.skill.checks import problem
 
-        if wrong := problem(typed["check"]):
+        if wrong := problem(typed):
             raise KlineageError(wrong)
-    mine = text != old.text
-    doubt = "" if mine and typed["doubt"] == old.doubt else typed["doubt"]
-    probe = _probe(old.probe, typed["probe"])
-    origin = "person" if mine else old.origin
-    return replace(old, kind=kind, text=text, check=typed["check"], probe=probe, doubt=doubt, origin=origin)
+    if name in ("action", "locus") and (not typed or " " in typed):
+        raise KlineageError(f"{name} is one word, not {typed!r}")
+    if ref.kind in ("requires", "provides", "conflicts"):
+        for part in filter(None, (part.strip() for part in typed.split(","))):
+            if not _WORD.fullmatch(part.partition("@")[0]):
+                raise KlineageError(f"{part!r} is no mechanism; write a word of a-z, 0-9, '_', '-' and '.'")
 
 
-def _risk(old: Risk, typed: Mapping[str, str]) -> Risk:
-    kind, text = _one_of("a kind of risk", typed["kind"], RISKS), _said("a risk", typed["text"])
-    mine = text != old.text
-    doubt = "" if mine and typed["doubt"] == old.doubt else typed["doubt"]
-    return replace(old, kind=kind, text=text, doubt=doubt, origin="person" if mine else old.origin)
+def _refuse_unsaid(card: Card, ref: Ref) -> None:
+    """Raises KlineageError where a claim has no words."""
+    found = precondition_of(card, ref.key) if ref.kind == "precondition" else None
+    text = (
+        card.risks[int(ref.key)].text
+        if ref.kind == "risk"
+        else found.text
+        if found is not None
+        else card.intent
+    )
+    if not text:
+        raise KlineageError(
+            f"{ref.kind} needs words" if ref.kind in ("risk", "precondition") else "the intent needs words"
+        )
 
 
-def _probe(old: Probe | None, typed: str) -> Probe | None:
-    """The probe as typed, ``size dim=K value=33``; unchanged words keep what came of it."""
+def _probe(card: Card, ref: Ref, typed: str) -> list[tuple[str, str]]:
+    """A probe as typed, ``size dim=K value=33``, field by field; what came of an earlier one turns stale by itself."""
+    name = _named(ref, "probe")
     if not typed:
-        return None
-    if old is not None and typed == change_words(old):
-        return old
+        return [(name, "")]
     change, *settings = typed.split()
-    known = _one_of("a change", change, CHANGES)
-    pairs = [setting.partition("=") for setting in settings]
-    for name, equals, value in pairs:
-        if not (name and equals and value):
-            raise KlineageError(f"a probe's settings are name=value, not {name + equals + value!r}")
-    found = {name: value for name, _, value in pairs}
-    return Probe(known, found) if old is None else replace(old, change=known, settings=found)
+    wanted: dict[str, str] = {}
+    for setting in settings:
+        key, equals, value = setting.partition("=")
+        if not (key and equals and value):
+            raise KlineageError(f"a probe's settings are name=value, not {setting!r}")
+        wanted[key] = value
+    found = precondition_of(card, ref.key)
+    old = found.probe.settings if found is not None and found.probe is not None else {}
+    gone = [(f"{name}.settings.{key}", "") for key in old if key not in wanted]
+    return [(f"{name}.change", change), *gone, *((f"{name}.settings.{k}", v) for k, v in wanted.items())]
 
 
 def added(card: Card, ref: Ref) -> tuple[Card, Ref]:
@@ -205,35 +208,3 @@ def removed(card: Card, ref: Ref) -> Card:
         number = int(ref.key)
         return replace(card, risks=(*card.risks[:number], *card.risks[number + 1 :]))
     return replace(card, preconditions=tuple(p for p in card.preconditions if p.key != ref.key))
-
-
-def _said(what: str, text: str) -> str:
-    if not text:
-        raise KlineageError(f"{what} needs words")
-    return text
-
-
-def _word(what: str, text: str) -> str:
-    if not text or " " in text:
-        raise KlineageError(f"{what} is one word, not {text!r}")
-    return text
-
-
-def _one_of(what: str, text: str, words: Sequence[str]) -> Any:
-    if text not in words:
-        raise KlineageError(f"{what} is one of {', '.join(words)}, not {text!r}")
-    return text
-
-
-def _listed(text: str) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
-
-
-def _features(text: str) -> tuple[ContractFeature, ...]:
-    features = []
-    for part in _listed(text):
-        name, _, where = part.partition("@")
-        if not _WORD.fullmatch(name):
-            raise KlineageError(f"{name!r} is no mechanism; write a word of a-z, 0-9, '_', '-' and '.'")
-        features.append(ContractFeature(name, _one_of("a place", where or "anchor", _PLACES)))
-    return tuple(features)

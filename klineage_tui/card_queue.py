@@ -97,10 +97,11 @@ def disagreement_of(card: Card, marks: Marks) -> str:
         if doubt:
             return f"{name} is in doubt: {doubt}"
     for failed in card.verification:
-        again = [v for v in card.verification if _same_trial(v, failed) and v.accepted != failed.accepted]
-        latest = max((failed, *again), key=lambda v: (v.when, v.key))
-        if again and not latest.accepted and latest.key not in marks.stale:
-            return f"{latest.key} failed on {latest.target}, where {again[0].key} was accepted"
+        same = [v for v in card.verification if _same_trial(v, failed)]
+        shown = next((v for v in same if v.accepted), None)
+        is_latest = failed is max(same, key=lambda v: (v.when, v.key))
+        if shown is not None and is_latest and not failed.accepted and failed.key not in marks.stale:
+            return f"{failed.key} failed on {failed.target}, where {shown.key} was accepted"
     return marks.faults[0] if marks.faults else ""
 
 

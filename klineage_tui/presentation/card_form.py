@@ -6,7 +6,6 @@ the rows below, drawn dim.
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, NamedTuple
@@ -20,7 +19,7 @@ from klineage_tui.presentation.card_words import (
     sentence,
     trial_words,
 )
-from klineage_tui.text.columns import clip, pad, width
+from klineage_tui.text.columns import clip, width
 from klineage_tui.text.line import Line, compose
 from klineage_tui.text.sanitize import sanitize
 
@@ -78,25 +77,33 @@ class _Rows:
     def heading(self, title: str, count: str = "") -> None:
         if self.lines:
             self._add(Line(""), None)
-        self._add(compose((title, "heading"), (f"  {count}" if count else "", "muted")), None)
+        more = clip(count, self.cells - width(title) - 2)
+        self._add(compose((title, "heading"), (f"  {more}" if more else "", "muted")), None)
 
     def field(self, ref: Ref, label: Parts, text: str, beside: Sequence[Parts] = (), role: str = "") -> None:
         """``text`` wrapped after the label, and ``beside`` at its right or below it."""
-        rows = textwrap.wrap(sentence(text), max(16, self.room), break_on_hyphens=False) or [""]
-        notes = [
-            row for parts in beside for row in wrapped(parts, _BESIDE if self.wide else self.cells - _LABEL)
-        ]
+        rows = list(wrapped([(text, role)], self.room)) or [[("", "")]]
+        notes = self._notes(beside)
         self.first.append(len(self.lines))
         for number in range(max(len(rows), len(notes)) if self.wide else len(rows)):
             head = _padded(label, _LABEL) if number == 0 else [(" " * _LABEL, "")]
-            words = rows[number] if number < len(rows) else ""
+            words = rows[number] if number < len(rows) else []
             if self.wide and number < len(notes):
-                self._add(compose(*head, (pad(words, self.room + 2), role), *notes[number]), ref)
+                gap = " " * (self.room + 2 - sum(width(word) for word, _ in words))
+                self._add(compose(*head, *words, gap, *notes[number]), ref)
             else:
-                self._add(compose(*head, (words, role)), ref)
+                self._add(compose(*head, *words), ref)
         if not self.wide:
             for note in notes:
                 self._add(compose(" " * _LABEL, *note), ref)
+
+    def _notes(self, beside: Sequence[Parts]) -> list[list[tuple[str, str]]]:
+        """What shows a field: a row or more for each of it in a column, one after the other where it is narrow."""
+        if self.wide:
+            return [row for parts in beside for row in wrapped(parts, _BESIDE)]
+        between = ("·", "muted")
+        joined = [part for parts in beside for part in (between, *parts)][1:]
+        return list(wrapped(joined, self.cells - _LABEL))
 
     def _add(self, line: Line, ref: Ref | None) -> None:
         self.lines.append(line)
@@ -253,14 +260,11 @@ def _rest(rows: _Rows, card: Card) -> None:
 
 
 def wrapped(parts: Parts, cells: int) -> Iterator[list[tuple[str, str]]]:
-    """Styled words in rows of at most ``cells`` cells; a word that is longer is cut."""
+    """Styled words in rows of at most ``cells`` cells; a word that is longer is broken."""
     row: list[tuple[str, str]] = []
     used = 0
     for text, role in parts:
-        for word in sentence(text).split(" "):
-            if not word:
-                continue
-            piece = clip(word, cells)
+        for piece in _pieces(sentence(text), cells):
             gap = 1 if used else 0
             if used + gap + width(piece) > cells:
                 yield row
@@ -269,6 +273,19 @@ def wrapped(parts: Parts, cells: int) -> Iterator[list[tuple[str, str]]]:
             used += gap + width(piece)
     if row:
         yield row
+
+
+def _pieces(text: str, cells: int) -> Iterator[str]:
+    """The words of a text, those that are wider than a row in parts that are not."""
+    for word in text.split():
+        left = word
+        while width(left) > cells:
+            size = cells
+            while width(left[:size]) > cells:
+                size -= 1
+            yield left[:size]
+            left = left[size:]
+        yield left
 
 
 def _padded(parts: Parts, cells: int) -> list[tuple[str, str]]:

@@ -77,9 +77,11 @@ def why_lines(item: Item, keys: Mapping[str, str], cells: int) -> list[Line]:
     """Why a card is where it is in the queue, and what to do about it; at most two rows."""
     word, role = _WORDS[item.standing]
     hint = next_hint(item, keys)
-    text = sanitize(" ".join(item.why.split()))
-    text = f"{text}. {hint}" if hint else text
-    rows = textwrap.wrap(text, max(16, cells - len(word) - 2), break_on_hyphens=False)[:2] or [""]
+    text, room = sanitize(" ".join(item.why.split())), max(16, cells - len(word) - 2)
+    if hint:
+        # The rows break at words, so they hold somewhat less than their cells; the key that goes on is never cut.
+        text = f"{clip(text, max(8, 2 * room - len(hint) - 14))}. {hint}"
+    rows = textwrap.wrap(text, room, break_on_hyphens=False)[:2] or [""]
     return [
         compose((word, role), f"  {rows[0]}"),
         *(Line(" " * (len(word) + 2) + row) for row in rows[1:]),

@@ -142,6 +142,7 @@ class CardsScreen(CardsRuns):
             ref = self._form.refs[message.row]
             if ref is not None:
                 self._field = ref
+                self.reveal_field(message.row)
                 self.forget_test()
                 if self._last is None:
                     self.show_behind(self._said_of(self._queue.current))
@@ -239,6 +240,8 @@ class CardsScreen(CardsRuns):
             return ""
         if item is None:
             return "there is no card yet"
+        if self._run is not None and self._run.card_id == item.id and action in _DECISIONS:
+            return f"it is being tested, and would change under the test; {self.key_of('card-cancel')} stops that"
         if action in ("card-editor", "card-skip", "card-revisions"):
             return ""
         if item.card is None:

@@ -136,6 +136,16 @@ class CardsPanes(Place):
         """On what the preconditions were evaluated, for the title of the card."""
         return ""
 
+    def reveal_field(self, row: int) -> None:
+        """Bring every row of the field under the cursor into view, as far as they fit."""
+        view, refs = self.form_view, self._form.refs
+        last = row
+        while last + 1 < len(refs) and refs[last + 1] == refs[row]:
+            last += 1
+        height = view.scrollable_content_region.height
+        if last > view.scroll_offset.y + height - 1 and last - row < height:
+            view.scroll_to(y=last - height + 1, animate=False, force=True)
+
     def show_behind(self, problems: Sequence[str]) -> None:
         """The evidence of the field under the cursor, in place of a test that has ended."""
         item, pane, view = self._shown, self.query_one("#behind", Pane), self.behind_view
@@ -146,8 +156,7 @@ class CardsPanes(Place):
             pane.entitle("BEHIND")
             view.show(Lines())
             return
-        cells = max(30, view.size.width - 4)
-        self._behind = behind(item.card, self._field, item.marks, cells, problems)
+        self._behind = behind(item.card, self._field, item.marks, self.lower_cells, problems)
         number = len(self._behind.selectable)
         count = f"{number} piece{'' if number == 1 else 's'} of evidence" if number else ""
         pane.entitle(
@@ -168,7 +177,12 @@ class CardsPanes(Place):
 
     def run_lines(self, view: GateView) -> list[Line]:
         """A gate's progress or result, as wide as the lower pane."""
-        return gate_lines(view, max(20, self.run_view.size.width - 2))
+        return gate_lines(view, self.lower_cells)
+
+    @property
+    def lower_cells(self) -> int:
+        """The cells of a row of the lower pane, which has no size of its own while it is a hidden tab."""
+        return max(30, self.query_one("#side").size.width - 6)
 
     def on_resize(self) -> None:
         self.call_after_refresh(self.redraw)

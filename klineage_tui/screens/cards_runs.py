@@ -144,8 +144,7 @@ class CardsRuns(CardsEdits):
         said = [compose((sentence(text), "muted")) for text in run.said[-_SAID:]]
         stages = self.run_lines(replace(run.view, keys={})) if run.view.stages or run.view.running else []
         if not running:
-            cells = max(20, self.run_view.size.width - 3)
-            outcome = textwrap.wrap(sentence(run.outcome), cells, break_on_hyphens=False)
+            outcome = textwrap.wrap(sentence(run.outcome), self.lower_cells, break_on_hyphens=False)
             return [*(compose((piece, "strong")) for piece in outcome), *said, *stages]
         stopping = (
             "stopping …"
