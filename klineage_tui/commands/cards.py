@@ -1,7 +1,4 @@
-"""card: the cards of a library: list, show, history, lint; and a person's decisions on whole cards.
-
-Editing one is in ``card_editing``.
-"""
+"""card: the cards of a library: list, show, history, lint. What changes them is in ``card_editing`` and ``card_deciding``."""
 
 from __future__ import annotations
 
@@ -11,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from klineage.errors import KlineageError
 
-from klineage_tui.commands import card_editing
+from klineage_tui.commands import card_deciding, card_editing
 from klineage_tui.commands.card_problems import problem_line, problem_rows
 from klineage_tui.commands.common import (
     Run,
@@ -46,7 +43,7 @@ def card_command(parser: argparse.ArgumentParser) -> Run:
 
     _add_reading(sub)
     card_editing.add_edit(sub("edit", "edit a card in $EDITOR, from a file, or field by field", "ID"))
-    _add_deciding(sub)
+    card_deciding.add_deciding(sub)
     return _card
 
 
@@ -66,29 +63,10 @@ def _add_reading(sub: Callable[..., argparse.ArgumentParser]) -> None:
     lint.add_argument("ids", nargs="*", metavar="ID")
 
 
-def _add_deciding(sub: Callable[..., argparse.ArgumentParser]) -> None:
-    merge = sub("merge", "make two cards one: OTHER is retired, what it knows goes to KEPT", "KEPT", "OTHER")
-    split = sub("split", "make two cards of one: what is moved out becomes NEW", "ID", "NEW")
-    split.add_argument(
-        "--intent", required=True, metavar="TEXT", help="what the new card does, in one sentence"
-    )
-    split.add_argument(
-        "--move", action="append", default=[], metavar="ITEM", required=True,
-        help="preconditions.KEY, evidence.KEY, effects.N or risks.N; may be repeated",
-    )  # fmt: skip
-    retire = sub("retire", "put a card out of use; it stays, with its history", "ID")
-    undo = sub("undo", "take the last decision on cards back")
-    redo = sub("redo", "take the last undone decision again")
-    for decision in (merge, split, retire):
-        decision.add_argument("--reason", required=True, metavar="TEXT", help="why, for the record")
-    for decision in (merge, split, retire, undo, redo):
-        decision.add_argument("--who", default="", metavar="NAME", help="who decides (default: git's user)")
-
-
 def _card(arguments: argparse.Namespace) -> int:
     run = {
         "list": _list, "show": _show, "history": _history, "lint": _lint, "edit": card_editing.edit,
-        "merge": _merge, "split": _split, "retire": _retire, "undo": _turn, "redo": _turn,
+        **card_deciding.DECISIONS,
     }[arguments.action]  # fmt: skip
     with opened_library(arguments) as library:
         return run(arguments, library)
@@ -256,56 +234,6 @@ def _lint(arguments: argparse.Namespace, library: Library) -> int:
             say(problem_line(row))
         say(f"{plural(len(entries), 'card')}, {plural(len(found), 'problem')}")
     return 1 if any(row["severity"] == "error" for row in found) else 0
-
-
-def _merge(arguments: argparse.Namespace, library: Library) -> int:
-    from klineage.skill.library_curating import united
-
-    kept, other = library.entry(arguments.kept), library.entry(arguments.other)
-    both = united(library.get(kept.id), library.get(other.id), arguments.reason)
-    library.save_all(
-        both, arguments.who, arguments.reason, title=f"Merge {other.id} into {kept.id}",
-        expected={kept.id: kept.revision, other.id: other.revision},
-    )  # fmt: skip
-    return _decided(arguments, library, [kept.id, other.id], f"{other.id} is merged into {kept.id}")
-
-
-def _split(arguments: argparse.Namespace, library: Library) -> int:
-    from klineage.skill.library_curating import parted
-
-    entry = library.entry(arguments.id)
-    rest, new = parted(library.get(arguments.id), arguments.new, arguments.intent, arguments.move)
-    library.save_all(
-        (rest, new), arguments.who, arguments.reason, title=f"Split {new.id} off {rest.id}",
-        expected={rest.id: entry.revision, new.id: ""},
-    )  # fmt: skip
-    sentence = f"{new.id} is split off {rest.id}; it is a hypothesis until it is tried"
-    return _decided(arguments, library, [rest.id, new.id], sentence)
-
-
-def _retire(arguments: argparse.Namespace, library: Library) -> int:
-    from klineage.skill.library_curating import retired
-
-    library.update(
-        arguments.id, lambda card: retired(card, arguments.reason), arguments.who, arguments.reason,
-        title=f"Retire {arguments.id}",
-    )  # fmt: skip
-    return _decided(arguments, library, [arguments.id], f"{arguments.id} is retired")
-
-
-def _turn(arguments: argparse.Namespace, library: Library) -> int:
-    what = (library.undo if arguments.action == "undo" else library.redo)(arguments.who)
-    done = "taken back" if arguments.action == "undo" else "taken again"
-    print_json({arguments.action: what}) if arguments.json else say(f"{done}: {what}")
-    return 0
-
-
-def _decided(arguments: argparse.Namespace, library: Library, ids: Sequence[str], sentence: str) -> int:
-    if arguments.json:
-        print_json([{"id": key, "revision": library.entry(key).revision} for key in ids])
-    else:
-        say(f"{sentence}; {shown_command(arguments, 'card undo')} takes it back")
-    return 0
 
 
 COMMANDS = {"card": card_command}

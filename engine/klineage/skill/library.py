@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from pathlib import Path
 
 from klineage.errors import KlineageError
@@ -28,6 +27,7 @@ from klineage.skill import library_turning as turning
 from klineage.skill import library_writing as writing
 from klineage.skill.card import Card, check_id
 from klineage.skill.file import parse
+from klineage.skill.library_entries import Entries, Entry
 from klineage.skill.library_evidence import Dangling, dangling, opened_lineage
 from klineage.skill.library_folder import FolderShelf, is_library, place_of
 from klineage.skill.library_git import GitShelf
@@ -38,29 +38,13 @@ from klineage.skill.library_writing import card_file, report_name
 __all__ = ["Entry", "Library", "Revision", "card_file", "report_name"]
 
 
-@dataclass(frozen=True)
-class Entry:
-    """One card's file.
-
-    card:     None exactly when ``problem`` says, by file and line, why it cannot be read.
-    revision: the git hash of the file's bytes; what ``save`` can be told to expect.
-    file:     its path in the library, ``cards/c.prefetch.md``.
-    """
-
-    id: str
-    card: Card | None
-    problem: str
-    revision: str
-    file: str
-
-
 class Library:
     """Cards, and the reports and lineages that they cite. May be used from several threads."""
 
     def __init__(self, shelf: GitShelf | FolderShelf, path: Path) -> None:
         self.path = path
         self._shelf = shelf
-        self._known: dict[tuple[str, str], Entry] = {}
+        self._entries = Entries(shelf)
 
     @classmethod
     def of(cls, workspace: Workspace) -> Library:
@@ -98,40 +82,16 @@ class Library:
 
     def stamps(self) -> Mapping[str, str]:
         """Card id to revision, without reading a card: what an index compares itself with."""
-        return {name: revision for name, _, revision in self._files()}
+        return {name: revision for name, _, revision in reversed(self._entries.files())}
 
     def cards(self) -> tuple[Entry, ...]:
         """Every card by id, read in bulk; each version is parsed once. Broken ones are named, the rest still opens."""
-        files = self._files()
-        new = {
-            path: revision for _, path, revision in files if revision and (path, revision) not in self._known
-        }
-        data = self._shelf.contents(new) if new else {}
-        entries: dict[str, Entry] = {}
-        for name, path, revision in files:
-            if path in data:
-                self._known[path, revision] = self._entry(name, path, revision, data[path])
-            entry = self._known.get((path, revision)) or self._odd(name, path)
-            twin = entries.get(name)
-            if twin is not None:
-                problem = (
-                    f"{self._shelf.place}{path}: {twin.file} has the id {name} already; rename one of them"
-                )
-                entry = Entry(f"{name} ({path})", None, problem, revision, path)
-            entries[entry.id] = entry
-        return tuple(entries[key] for key in sorted(entries))
+        return self._entries.all()
 
     def entry(self, card_id: str) -> Entry:
         """One card's file. Raises KlineageError when there is none of that id."""
-        for name, path, revision in self._files():
-            if name == card_id and revision:
-                known = self._known.get((path, revision))
-                if known is None:
-                    data = self._shelf.contents({path: revision})[path]
-                    self._known[path, revision] = known = self._entry(name, path, revision, data)
-                return known
-            if name == card_id:
-                return self._odd(name, path)
+        if (found := self._entries.one(card_id)) is not None:
+            return found
         raise KlineageError(
             f"there is no card {card_id!r} in {self.path}; klineage card list shows what there is"
         )
@@ -146,6 +106,8 @@ class Library:
     def source(self, card_id: str) -> bytes:
         """The file of a card, byte for byte, also of a broken one."""
         entry = self.entry(card_id)
+        if not entry.revision:
+            raise KlineageError(entry.problem)
         return self._shelf.contents({entry.file: entry.revision})[entry.file]
 
     def reports(self) -> frozenset[str]:
@@ -181,8 +143,8 @@ class Library:
         none: raises Moved when it is another by now. reports: gate reports that the card names (``report_name``).
         """
         held = {} if expected is None else {card.id: expected}
-        self.save_all([card], who, reason, reports=reports, expected=held)
-        return self.entry(card.id).revision
+        commit = self.save_all([card], who, reason, reports=reports, expected=held)
+        return self._saved(card.id, commit).revision
 
     def save_source(self, card_id: str, data: bytes, who: str = "", reason: str = "", *,
                     expected: str | None = None) -> str:  # fmt: skip
@@ -192,8 +154,8 @@ class Library:
         """
         made = {card_id: (parse(data, f"{check_id(card_id)}.md"), data)}
         held = {} if expected is None else {card_id: expected}
-        writing.commit(self._branch(), lambda _: made, Word("", reason), who, expected=held)
-        return self.entry(card_id).revision
+        commit = writing.commit(self._branch(), lambda _: made, Word("", reason), who, expected=held)
+        return self._saved(card_id, commit).revision
 
     def save_all(self, cards: Iterable[Card], who: str = "", reason: str = "", *, title: str = "",
                  reports: Iterable[str | bytes] = (), expected: Mapping[str, str] | None = None,
@@ -226,8 +188,15 @@ class Library:
             return {card_id: (card, writing.file_of(card, data))}
 
         word = Word(title, reason, "evidence" if machine else "edit")
-        writing.commit(self._branch(), changed, word, who, reports)
-        return self.get(card_id)
+        commit = writing.commit(self._branch(), changed, word, who, reports)
+        card = self._saved(card_id, commit).card
+        assert card is not None  # nothing is written that cannot be read
+        return card
+
+    def _saved(self, card_id: str, commit: str) -> Entry:
+        """A card as a commit has it, whatever others have made of it since."""
+        file = card_file(card_id)
+        return self._entries.at(card_id, file, self._branch().listing(commit)[file])
 
     def history(self, card_id: str = "") -> tuple[Revision, ...]:
         """The revisions of a card, newest first, with who and why; of the whole library for "".
@@ -266,22 +235,3 @@ class Library:
             f"{self.path} is a folder of cards, with no history; klineage library pull {self.path} -w DIR brings them "
             "into a workspace, where they can be changed"
         )
-
-    def _files(self) -> list[tuple[str, str, str]]:
-        """(name, path, revision) of every card's file."""
-        found = ((*place_of(path), path, revision) for path, revision in self._shelf.listing().items())
-        return [
-            (name.removesuffix(".md"), path, revision)
-            for kind, name, path, revision in found
-            if kind == "cards" and name.endswith(".md")
-        ]
-
-    def _entry(self, name: str, path: str, revision: str, data: bytes) -> Entry:
-        try:
-            return Entry(name, parse(data, f"{self._shelf.place}{path}"), "", revision, path)
-        except KlineageError as error:
-            return Entry(name, None, str(error), revision, path)
-
-    def _odd(self, name: str, path: str) -> Entry:
-        problem = f"{self._shelf.place}{path} is a link or no file; a card is a plain file"
-        return Entry(name, None, problem, "", path)

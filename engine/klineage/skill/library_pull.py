@@ -7,17 +7,14 @@ that is missing there is not removed here: cards are retired, not deleted.
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from klineage.errors import KlineageError
-from klineage.lineage import Workspace, bundle_create, bundle_open, refs, store
 from klineage.lineage.message import one_line
-from klineage.lineage.model import check_id as check_lineage
 from klineage.skill.card import Card, check_id
 from klineage.skill.file import edited, lines, parse
+from klineage.skill.library_bringing import bring_lineages
 from klineage.skill.library_fields import items
 from klineage.skill.library_folder import blob_hash
 from klineage.skill.library_git import Change, GitShelf, Side, listing
@@ -104,7 +101,7 @@ def pull(shelf: GitShelf, where: str, who: str = "", taken: Choice | None = None
 
     try:
         plan(shelf.tip())
-        lineages, missing = _bring_lineages(shelf, source)
+        lineages, missing = bring_lineages(shelf, source)
         commit = shelf.commit(plan)
     finally:
         if source.workspace is not None:
@@ -215,50 +212,3 @@ def _line(at: Mapping[str, int], card: Card, name: str) -> int:
     while name and name not in at:
         name = name.rpartition(".")[0]
     return at.get(name, 1)
-
-
-def _bring_lineages(shelf: GitShelf, source: Source) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """(lineages that came, what could not come): those that the source's cards cite and that are not here."""
-    brought, missing = [], []
-    for lineage_id, commits in _cited(source).items():
-        if all(shelf.git.object(commit) for commit in commits if commit):
-            continue
-        try:
-            if _bring(shelf.workspace, source, lineage_id):
-                brought.append(lineage_id)
-        except KlineageError as error:
-            missing.append(
-                f"the lineage {lineage_id}, which cards of {source.name} cite, did not come: {error}"
-            )
-    return tuple(brought), tuple(missing)
-
-
-def _cited(source: Source) -> dict[str, set[str]]:
-    """Lineage id to the commits of it that the source's cards cite; broken cards are named elsewhere."""
-    cited: dict[str, set[str]] = {}
-    for path, data in source.files.items():
-        if not path.startswith("cards/"):
-            continue
-        try:
-            card = parse(data, path)
-        except KlineageError:
-            continue
-        for entry in card.evidence:
-            if entry.lineage:
-                cited.setdefault(entry.lineage, set()).add(entry.commit)
-    return cited
-
-
-def _bring(workspace: Workspace, source: Source, lineage_id: str) -> bool:
-    """Whether the lineage has come that was not here before."""
-    new = not store.head(workspace.git, refs.walk(check_lineage(lineage_id)))
-    if lineage_id in source.bundles:
-        bundle_open(source.bundles[lineage_id], workspace)
-        return new
-    if source.workspace is None:
-        return False
-    with tempfile.TemporaryDirectory(prefix="klineage-") as folder:
-        file = Path(folder) / "lineage.bundle"
-        bundle_create(source.workspace, lineage_id, file)
-        bundle_open(file, workspace)
-    return new
