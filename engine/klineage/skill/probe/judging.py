@@ -70,6 +70,17 @@ class Judge:
             found = self._failure(broken, words, report) if _failed(report) else _weighed(own, report, words)
         return found
 
+    def as_it_is(self, state: State, why: str) -> Finding:
+        """Judge a state that does not meet the precondition to begin with; ``why``: what its check says."""
+        own = self._surely(state, "as it is", lambda report: gain_of(report) is not None)
+        words = f"the card's own state does not meet it ({why})"
+        if own.verdict is not Verdict.PASS:
+            return _finding("untested", f"{words}, and does not pass here: {own.why}", own)
+        gain = gain_of(own)
+        if gain is None or not gain.better:
+            return _finding("untested", f"{words}, and shows no gain here: there is nothing to violate", own)
+        return _finding("refuted", f"{words}, and gains {gain} all the same", own)
+
     def _surely(self, state: State, words: str, enough: Callable[[Report], bool]) -> Report:
         """A gate whose time decides something; taken anew where the one that is remembered does not."""
         report = self._gate(state, words, baseline=True)

@@ -57,6 +57,16 @@ def recorded(card: Card, key: str, change: str, settings: dict[str, str], findin
     return _with_risk(card, own, finding, keys, before)
 
 
+def doubted(card: Card, key: str, finding: Finding, lineage: str = "", commit: str = "") -> Card:
+    """The card with a doubt about a precondition that its own state refutes; unchanged by any other finding."""
+    if finding.outcome != "refuted":
+        return card
+    own = next(p for p in card.preconditions if p.key == key)
+    card, keys = with_reports(card, finding.reports[:1], f"{key}: {finding.found}", lineage, commit)
+    evidence = tuple(dict.fromkeys((*own.evidence, *keys)))
+    return with_precondition(card, replace(own, doubt=cut(finding.found), evidence=evidence))
+
+
 def with_precondition(card: Card, changed: Precondition) -> Card:
     """The card with one precondition in the place of that of the same key."""
     found = tuple(changed if p.key == changed.key else p for p in card.preconditions)

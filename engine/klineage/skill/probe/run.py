@@ -9,9 +9,9 @@ from klineage.errors import KlineageError
 from klineage.gate import Report, report_to_json
 from klineage.skill.card import Card, Precondition, Probe
 from klineage.skill.library import Library
-from klineage.skill.probe.choosing import Violation, violation
+from klineage.skill.probe.choosing import Violated, Violation, violation
 from klineage.skill.probe.judging import Finding, Judge
-from klineage.skill.probe.recording import recorded
+from klineage.skill.probe.recording import doubted, recorded
 from klineage.skill.probe.renumbering import Untestable
 from klineage.skill.probe.search import Boundary, search, with_boundary
 from klineage.skill.probe.state import State, states_of
@@ -63,9 +63,17 @@ def probe(
     return last
 
 
+def by_effect(card: Card, states: Iterable[State]) -> tuple[State, ...]:
+    """The states, those first on which the card gains most: an effect that is not there cannot be lost."""
+    gains = {effect.workload: effect.gain for effect in card.effects if effect.position == "in-order"}
+    return tuple(sorted(states, key=lambda state: -gains.get(state.workload.name, 1.0)))
+
+
 def _on(card: Card, own: Precondition, state: State, judge: Judge, searching: bool) -> Probed:
     try:
         found = violation(card, own, state)
+    except Violated as already:
+        return Probed(own.key, judge.as_it_is(state, str(already)), "", {}, state)
     except Untestable as reason:
         return Probed(own.key, Finding("untested", str(reason)))
     judge = replace(judge, code=found.settings.get("code", ""))
@@ -92,10 +100,15 @@ def precondition_of(card: Card, key: str) -> Precondition:
 
 
 def written(card: Card, probed: Probed) -> Card:
-    """The card with what became of a precondition; unchanged where no violation could be made."""
-    if not probed.change or probed.state is None or not any(p.key == probed.key for p in card.preconditions):
-        return card
+    """The card with what became of a precondition; unchanged where no violation could be made.
+
+    A precondition that the card's own state does not meet, and yet gains, is doubted.
+    """
     state = probed.state
+    if state is None or not any(p.key == probed.key for p in card.preconditions):
+        return card
+    if not probed.change:
+        return doubted(card, probed.key, probed.finding, state.lineage, state.commit)
     card = recorded(
         card, probed.key, probed.change, dict(probed.settings), probed.finding, state.lineage, state.commit
     )
@@ -125,7 +138,7 @@ def probe_card(
     known by then is written.
     """
     card = library.get(card_id)
-    states = states_of(library, card, lineage_id)
+    states = by_effect(card, states_of(library, card, lineage_id))
     wanted = tuple(keys) or tuple(p.key for p in card.preconditions)
     for key in wanted:
         precondition_of(card, key)
@@ -140,7 +153,7 @@ def probe_card(
 
 
 def _kept(library: Library, card: Card, probed: Probed, who: str) -> Card:
-    if not probed.change:
+    if probed.state is None:
         return card
     return library.update(
         card.id,

@@ -12,7 +12,7 @@ from dataclasses import replace
 from klineage.errors import KlineageError
 from klineage.kernel import Kernel, Surface
 from klineage.platform import parse as parse_platform
-from klineage.proposer.rules import proposals, why_not
+from klineage.proposer.rules import NotApplicable, proposals, taken_out, why_not
 from klineage.skill.facts import ITEMSIZE, tensors
 from klineage.skill.probe.renumbering import Untestable, changed_by, is_relative, renumbered
 from klineage.skill.probe.state import State
@@ -20,6 +20,7 @@ from klineage.workload import Workload, parse
 from klineage.workload.constants import Unknown
 
 _NEAREST = (1, -1, 2, -2, 3, -3)  # how far an extent is moved to break the alignment of rows
+_MOST_SITES = 16
 _MOST_ELEMENTS = 4  # times as many as the largest size that is checked has: more would not be judged in time
 
 
@@ -209,17 +210,23 @@ def _feature(state: State, settings: Mapping[str, str]) -> State:
 
 
 def _taken_out(kernel: Kernel, name: str) -> Kernel:
-    """The kernel without a mechanism, everywhere that rules see it."""
+    """The kernel without a mechanism, everywhere that rules see it: as they would offer it, else whatever stands on it."""
     found = kernel
-    for _ in range(16):  # each removal may uncover another site
+    for _ in range(_MOST_SITES):  # each removal may uncover another site
         candidate = next((c for c in proposals(found) if any(f.name == name for f in c.removes)), None)
         if candidate is None:
             break
         found = candidate.kernel(found)
-    if found.hash == kernel.hash:
-        why = next((n.reason for n in why_not(kernel) if any(f.name == name for f in n.site.removes)), "")
-        raise Untestable(f"no rule takes {name} out of the card's own state{f': {why}' if why else ''}")
-    return found
+    if found.hash != kernel.hash:
+        return found
+    seen = [n for n in why_not(kernel) if any(f.name == name for f in n.site.removes)]
+    why = seen[0].reason if seen else "no rule sees it there"
+    for site in seen:
+        try:
+            return taken_out(site.rule.name, kernel, site.site.removes)
+        except NotApplicable as error:
+            why = error.reason
+    raise Untestable(f"no rule takes {name} out of the card's own state: {why}")
 
 
 def _setting(state: State, settings: Mapping[str, str]) -> State:
