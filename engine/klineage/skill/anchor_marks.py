@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from tree_sitter import Node
 
 from klineage.kernel import Surface
-from klineage.skill.anchors import CAPTURE, matches
+from klineage.skill.anchors import CAPTURE, is_match
 from klineage.surface.tree import Unit
 
 _MOST = 4  # marks of a query: more describe the instance, and no longer the kind of place
@@ -121,8 +121,7 @@ def marks_of(unit: Unit, node: Node) -> frozenset[Mark]:
 
 def bears(unit: Unit, node: Node, mark: Mark) -> bool:
     """Whether a place is found by the query of one mark alone."""
-    query = query_of(node.type, (mark,))
-    return any(found.id == node.id for found in matches(unit, query))
+    return is_match(unit, query_of(node.type, (mark,)), node)
 
 
 def missing(unit: Unit, node: Node, changed: Iterable[tuple[str, str]]) -> frozenset[Mark]:

@@ -54,18 +54,26 @@ def common_anchor(transitions: Sequence[Transition]) -> Anchor:
     Where some act at loops and others at whole functions, the functions are meant. The query finds the place of each
     of the transitions in its own state before.
     """
-    places = [(act.unit, act.nodes[0], act) for t in transitions if (act := acted(t)).nodes]
-    if not places:
+    found = [t for t in transitions if acted(t).nodes]
+    if not found:
         return Anchor()
-    if len({node.type for _, node, _ in places}) > 1:
-        places = [(unit, _function(node), act) for unit, node, act in places]
-    marks: frozenset[Mark] | None = None
-    for unit, node, act in places:
-        own = marks_of(unit, node) | missing(unit, node, _lines_at(node, act.changes))
-        marks = own if marks is None else marks & own
-    type_ = places[0][1].type
-    named = chosen(transitions[0].surface, type_, marks or frozenset())
+    whole = len({acted(t).nodes[0].type for t in found}) > 1
+    marks = frozenset.intersection(*(_marks(t, whole) for t in found))
+    type_ = _node(found[0], whole).type
+    named = chosen(found[0].surface, type_, marks)
     return Anchor(_sentence(said_of(type_, named), transitions), query_of(type_, named))
+
+
+def _node(transition: Transition, whole: bool) -> Node:
+    """The place of a transition, or the whole function that it lies in."""
+    node = acted(transition).nodes[0]
+    return _function(node) if whole else node
+
+
+@lru_cache(maxsize=256)
+def _marks(transition: Transition, whole: bool) -> frozenset[Mark]:
+    act, node = acted(transition), _node(transition, whole)
+    return marks_of(act.unit, node) | missing(act.unit, node, _lines_at(node, act.changes))
 
 
 def _lines_at(node: Node, changes: Sequence[Change]) -> list[tuple[str, str]]:

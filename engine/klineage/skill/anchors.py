@@ -12,7 +12,7 @@ and the same with ``not-`` before. No match, and ten, are answers and no errors.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Literal, cast
@@ -69,14 +69,23 @@ def find_anchor(query: str, kernel: Kernel) -> tuple[Place, ...]:
 
 def matches(unit: Unit, query: str) -> list[Node]:
     """The nodes that a query captures as its anchor, each once, in the order of the text."""
-    compiled = compiled_query(unit.surface, query)
-    cursor = QueryCursor(compiled, match_limit=_MOST_MATCHES)
+    cursor = QueryCursor(compiled_query(unit.surface, query), match_limit=_MOST_MATCHES)
+    return sorted(_captured(unit, cursor, unit.root), key=lambda node: (node.start_byte, -node.end_byte))
+
+
+def is_match(unit: Unit, query: str, node: Node) -> bool:
+    """Whether a query of one pattern finds exactly this node; the same as looking for it, without the search."""
+    cursor = QueryCursor(compiled_query(unit.surface, query), match_limit=_MOST_MATCHES)
+    cursor.set_max_start_depth(0)
+    return any(found.id == node.id for found in _captured(unit, cursor, node))
+
+
+def _captured(unit: Unit, cursor: QueryCursor, start: Node) -> Collection[Node]:
     problems: list[str] = []
-    matched = cursor.matches(unit.root, _asking(unit, problems))
+    matched = cursor.matches(start, _asking(unit, problems))
     if problems:
         raise KlineageError(problems[0])
-    found = {node.id: node for _, captures in matched for node in captures.get(CAPTURE, ())}
-    return sorted(found.values(), key=lambda node: (node.start_byte, -node.end_byte))
+    return {node.id: node for _, captures in matched for node in captures.get(CAPTURE, ())}.values()
 
 
 def place_of(unit: Unit, node: Node) -> Place:

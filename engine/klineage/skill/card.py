@@ -20,10 +20,12 @@ Status = Literal["hypothesis", "admitted", "retired"]
 Kind = Literal["data-types", "layout", "storage", "pipeline", "hardware"]
 Origin = Literal["rule", "features", "compile", "gate", "probe", "model", "person", "import"]
 Outcome = Literal["untested", "confirmed", "refuted"]
+Change = Literal["size", "stride", "misalign", "dtype", "feature", "platform", "setting"]
 Place = Literal["anchor", "function", "kernel", "hardware"]
 
 STATUSES: tuple[Status, ...] = get_args(Status)
 KINDS: tuple[Kind, ...] = get_args(Kind)
+CHANGES: tuple[Change, ...] = get_args(Change)
 
 _ID = re.compile(r"(triton|cuda|c)\.[a-z0-9]+(-[a-z0-9]+)*")
 
@@ -103,7 +105,7 @@ class Probe:
     of:       fingerprint of the precondition and the change when it ran; another one now means stale.
     """
 
-    change: Literal["size", "stride", "misalign", "dtype", "feature", "platform", "setting"]
+    change: Change
     settings: Mapping[str, str] = field(default_factory=dict)
     outcome: Outcome = "untested"
     found: str = ""

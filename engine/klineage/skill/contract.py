@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 from klineage.errors import KlineageError
 from klineage.kernel import Feature, Kernel
@@ -44,7 +45,8 @@ def derived(transitions: Sequence[Transition], pool: Iterable[Transition] = ()) 
     return Contract(requires, provides, conflicts)
 
 
-def _necessary(transition: Transition, pool: Sequence[Transition]) -> frozenset[Feature]:
+@lru_cache(maxsize=512)
+def _necessary(transition: Transition, pool: tuple[Transition, ...]) -> frozenset[Feature]:
     """What is common to all states that a transition's edit can be made on.
 
     They are the earlier states of its lineage, and the simplest one with some of the optimizations between them made on

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from tree_sitter import Node
 
@@ -33,6 +34,7 @@ class Change:
     new: str
 
 
+@lru_cache(maxsize=512)
 def changes_between(before: bytes, after: bytes) -> tuple[Change, ...]:
     """The changed lines of a transition, in the order of the text, by git's histogram diff."""
     old, new = split_lines(before), split_lines(after)

@@ -10,7 +10,7 @@ from klineage.errors import KlineageError
 from klineage.gate import Report
 from klineage.kernel import Feature, Kernel, Surface
 from klineage.lineage import Settlement, Step, Workspace
-from klineage.proposer.features import audit
+from klineage.proposer.features import features
 from klineage.walk import Walk
 from klineage.walk.settling import words_at
 from klineage.workload import Workload
@@ -186,5 +186,4 @@ def _words_by_kernel(workspace: Workspace, lineage_id: str) -> Mapping[str, Sequ
 
 def _features(walk: Walk, commit: str, words: Mapping[str, Sequence[Settlement]]) -> tuple[Feature, ...]:
     kernel = walk.kernel_at(commit)
-    found = audit(kernel, words.get(kernel.hash, ()), walk.report_of(commit))
-    return tuple(dict.fromkeys(f.feature for f in found if f.state == "present"))
+    return tuple(features(kernel, words.get(kernel.hash, ()), walk.report_of(commit)))

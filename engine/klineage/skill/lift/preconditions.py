@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from klineage.proposer.rules import RULES, Rule
-from klineage.skill.card import KINDS, Contract, Kind, Precondition
+from klineage.proposer.rules.rule import Known
+from klineage.skill.card import CHANGES, KINDS, Contract, Kind, Precondition, Probe
 from klineage.skill.lift.citing import Cited
 from klineage.skill.lift.groups import Group
 from klineage.skill.transitions import Transition
@@ -43,9 +44,13 @@ def rule_named(group: Group) -> Rule | None:
 
 
 def _of_rule(rule: Rule | None) -> Iterable[Precondition]:
+    """The sentences of a rule, with how each can be asked of a target and broken, where the rule knows that."""
     for text in rule.preconditions if rule is not None else ():
         kind, sentence = split_kind(text)
-        yield Precondition("", kind, sentence, origin="rule")
+        known = rule.known_of(text) if rule is not None else Known()
+        change = next((change for change in CHANGES if change == known.change), None)
+        probe = Probe(change, dict(known.settings)) if change is not None else None
+        yield Precondition("", kind, sentence, known.check, probe, origin="rule")
 
 
 def split_kind(text: str) -> tuple[Kind, str]:
@@ -68,7 +73,7 @@ def _of_contract(contract: Contract, group: Group, cited: Cited) -> Iterable[Pre
             yield Precondition(
                 "", "pipeline",
                 f"The kernel has {feature.name} already: without it the edit finds no place to act at.",
-                f'has("{feature.name}")', origin="features", evidence=cited.of(*commits),
+                f'has("{feature.name}")', Probe("feature", {"name": feature.name}), origin="features", evidence=cited.of(*commits),
             )  # fmt: skip
 
 

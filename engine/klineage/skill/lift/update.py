@@ -47,7 +47,13 @@ def updated(current: Card, group: Group, source: Source, dropped: Iterable[str] 
     if not group.transitions:
         return Update(current)
     new = lifted(group, source, current.id, current.evidence)
-    base = lifted(told, source, current.id, current.evidence) if told.transitions else None
+    base = (
+        new
+        if told == group
+        else lifted(told, source, current.id, current.evidence)
+        if told.transitions
+        else None
+    )
     card = replace(
         current,
         intent=_said(current.intent, base.intent if base else None, new.intent),
