@@ -12,6 +12,8 @@ def three(value: float) -> str:
     if value == 0:
         return "0"
     rounded = float(f"{value:.2e}")  # first, so that 9.999 is 10.0 and not 10.00
+    if math.isinf(rounded):  # the largest numbers round to more than a float holds
+        return f"{value:.2e}"
     magnitude = math.floor(math.log10(abs(rounded)))
     if magnitude >= 6 or magnitude < -4:
         return f"{value:.2e}"

@@ -7,6 +7,7 @@ is a file in ``references/``, one level deep as the format wants it.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import shutil
@@ -31,9 +32,9 @@ _NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 _LONGEST_NAME = 64
 _LONGEST_DESCRIPTION = 1024
 _MOST_CARDS = 400  # one line each, and a body stays under 500 lines
-#: The format allows no angle brackets in a description.
+#: The format allows no angle brackets in a description, and readers take three hyphens for the end of the front matter.
 _IN_WORDS = {"<=": " at most ", ">=": " at least ", "->": " to ", "<": " below ", ">": " above "}
-_WITHOUT_ANGLES = re.compile("|".join(map(re.escape, _IN_WORDS)))
+_REPLACED = re.compile("|".join(["-{3,}", *map(re.escape, _IN_WORDS)]))
 _MARK = "klineage"  # in the metadata: what tells an exported folder from somebody else's
 
 
@@ -60,13 +61,21 @@ def skills(cards: Iterable[Card], layout: Layout = "one", *, name: str = NAME) -
         return tuple(_each(card) for card in kept)
     if layout == "one":
         return (_many(_checked(name), "kernels", kept),)
-    found: dict[str, list[Card]] = {}
+    _checked(name)
+    found: dict[str, dict[str, Card]] = {}
     for card in kept:
         for family in families(card):
-            found.setdefault(family, []).append(card)
-    return tuple(
-        _many(_checked(f"{name}-{_kebab(family)}"), family, found[family]) for family in sorted(found)
-    )
+            found.setdefault(_named(name, family), {})[card.id] = card
+    return tuple(_many(one, one.removeprefix(f"{name}-"), list(found[one].values())) for one in sorted(found))
+
+
+def _named(name: str, family: str) -> str:
+    """The name of a family's skill; one that would be too long ends in six digits that the family decides."""
+    whole = f"{name}-{_kebab(family)}"
+    if len(whole) <= _LONGEST_NAME:
+        return whole
+    cut = whole[: _LONGEST_NAME - 7].rstrip("-")
+    return _checked(f"{cut}-{hashlib.sha256(family.encode('utf-8', 'replace')).hexdigest()[:6]}")
 
 
 def families(card: Card) -> tuple[str, ...]:
@@ -187,7 +196,8 @@ def _plain(text: str) -> str:
 
 
 def _document(name: str, description: str, cards: list[Card], body: str) -> bytes:
-    said = sentence(_WITHOUT_ANGLES.sub(lambda match: _IN_WORDS[match[0]], description), _LONGEST_DESCRIPTION)
+    plain = _REPLACED.sub(lambda match: _IN_WORDS.get(match[0], "-"), description)
+    said = sentence(plain, _LONGEST_DESCRIPTION)
     states = sorted({card.status for card in cards})
     front = [
         f"name: {name}",

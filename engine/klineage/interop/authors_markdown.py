@@ -33,7 +33,10 @@ def read(text: str, file: Path) -> Foreign:
     if keys != KEYS:
         from klineage.interop.authors_json import FORMS
 
-        raise fields.unlike(keys, file, {"SKILL.md": KEYS, **FORMS})
+        for form, known in FORMS.items():
+            if keys == known:
+                raise KlineageError(f"{file}: this is their {form} as a SKILL.md; save it as a .json file")
+        raise fields.unlike(keys, file, {"SKILL.md": KEYS})
     return foreign(front, rest[end.end() :], str(file), "SKILL.md")
 
 

@@ -9,6 +9,8 @@ from klineage.interop.told import effect, sentence
 from klineage.skill.paths import Path, PathStep
 from klineage.skill.retrieval import Hit, Retrieved
 
+_LINE = 600  # characters
+
 
 def retrieved_row(found: Retrieved, ways: tuple[Path, ...]) -> dict[str, Any]:
     """What retrieval says as the JSON object that every verb prints."""
@@ -77,12 +79,13 @@ def way_row(way: Path) -> dict[str, Any]:
 
 def lines(found: Retrieved, ways: tuple[Path, ...], more: str = "--all") -> Iterator[str]:
     """What retrieval says, as lines for a reader. more: what shows hypotheses too."""
-    hidden = (
-        f"; {found.hidden} hypothes{'is' if found.hidden == 1 else 'es'} not shown, {more} shows them"
-        if found.hidden
-        else ""
-    )
-    yield f"{found.target.stands_at}: {len(found.hits)} of {_many(found.considered, 'card')} hold{hidden}"
+    hidden = ""
+    if found.hidden:
+        hidden = (
+            f"; {found.hidden} hypothes{'is' if found.hidden == 1 else 'es'} not shown, {more} shows them"
+        )
+    where = sentence(found.target.stands_at)
+    yield f"{where}: {len(found.hits)} of {_many(found.considered, 'card')} hold{hidden}"
     for hit in found.hits:
         yield from hit_lines(hit)
     if found.near:
@@ -90,32 +93,37 @@ def lines(found: Retrieved, ways: tuple[Path, ...], more: str = "--all") -> Iter
     for hit in found.near:
         yield from hit_lines(hit)
     for way in ways:
-        have = ", ".join(step.row.action for step in way.steps if step.state == "there")
-        on = " -> ".join(_on(step) for step in way.left)
-        gaps = f"; {_many(way.without, 'step')} of it without a card" if way.without else ""
-        yield f"the way of {way.lineage}{f', which has {have} too' if have else ''}: {on}{gaps}"
+        yield _way_line(way)
 
 
 def hit_lines(hit: Hit) -> Iterator[str]:
     """A card with its gain, why it is found, what its checks say and what it needs."""
     yield f"  {hit.row.id}  {sentence(hit.row.intent, 120)}"
+    yield from (f"      {sentence(line, _LINE)}" for line in _about(hit))
+
+
+def _about(hit: Hit) -> Iterator[str]:
     if hit.row.effects:
-        yield f"      gains {effect(hit.row.effects[0])}"
+        yield f"gains {effect(hit.row.effects[0])}"
     for need in hit.needs:
         yield (
-            f"      not here: {need.why}"
-            if need.kind == "conflict"
-            else f"      not yet: needs {need.what} ({need.why})"
+            f"not here: {need.why}" if need.kind == "conflict" else f"not yet: needs {need.what} ({need.why})"
         )
     if not hit.needs:
-        for match in hit.matches:
-            yield f"      {match.why}"
+        yield from (match.why for match in hit.matches)
     for one in hit.checked:
         probe = "" if one.condition.outcome == "untested" else f"; breaking it: {one.condition.outcome}"
-        yield f"      {one.condition.key} {one.state}: {sentence(one.condition.text, 160)} ({one.why}{probe})"
+        yield f"{one.condition.key} {one.state}: {sentence(one.condition.text, 160)} ({one.why}{probe})"
     for caveat in hit.caveats:
         if not caveat.startswith("not known: "):  # the check above has said it
-            yield f"      {caveat}"
+            yield caveat
+
+
+def _way_line(way: Path) -> str:
+    have = ", ".join(dict.fromkeys(step.row.action for step in way.steps if step.state == "there"))
+    on = " -> ".join(_on(step) for step in way.left)
+    gaps = f"; {_many(way.without, 'step')} of it without a card" if way.without else ""
+    return sentence(f"the way of {way.lineage}{f', which has {have} too' if have else ''}: {on}{gaps}", _LINE)
 
 
 def _many(number: int, noun: str) -> str:

@@ -18,6 +18,7 @@ from klineage.skill.staleness import probe_is_stale, stale
 LONGEST = 7000
 
 _SENTENCE = 400  # characters of one sentence
+_ROW = 1500  # characters of one row of a list
 _PLACES = {
     "anchor": "at its place",
     "function": "in its function",
@@ -90,7 +91,7 @@ def _standing(card: Card) -> str:
 
 
 def _section(title: str, rows: Iterable[str]) -> Iterator[str]:
-    lines = [f"- {row}" for row in rows]
+    lines = [f"- {sentence(row, _ROW)}" for row in rows]
     if lines:
         yield from ("", f"## {title}", "", *lines)
 

@@ -20,7 +20,7 @@ from klineage.skill.card import (
     Verification,
 )
 from klineage.skill.file import render
-from klineage.skill.staleness import fingerprints
+from klineage.skill.staleness import fingerprints, probe_fingerprint
 
 PLATFORM = "cpu-x86-64-v3"
 
@@ -39,6 +39,8 @@ def a_card(
     probe = Probe(
         "size", {"dim": "rows", "value": "3"}, "confirmed", "it fails at rows=3", "measured-cpu", PLATFORM
     )
+    condition = Precondition("p1", "layout", "Rows are contiguous.", check, probe, "rule", ("e1",))
+    condition = replace(condition, probe=replace(probe, of=probe_fingerprint(condition)))
     return Card(
         name,
         f"Put {action} on the loop that needs it.",
@@ -47,7 +49,7 @@ def a_card(
         locus="for",
         rule=f"c.{action}",
         contract=Contract(tuple(ContractFeature(r, "kernel") for r in requires), (there,), (there,)),
-        preconditions=(Precondition("p1", "layout", "Rows are contiguous.", check, probe, "rule", ("e1",)),),
+        preconditions=(condition,),
         effects=(Effect("time", 1.3, 1.2, 1.4, "measured-cpu", PLATFORM, lifted, "bench", evidence=("e1",)),),
         risks=(Risk("It slows small problems.", "observed", "rule", ("e1",)),),
         evidence=(Evidence("e1", "transition", f"{lifted}-c", commit),),

@@ -1,0 +1,133 @@
+"""Exported skills are what the format's own validator takes, whatever a card holds, and say what an agent must know."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from klineage.errors import KlineageError
+from klineage.interop.agent_skills import LAYOUTS, Layout, skills, write
+from klineage.interop.told import LONGEST, fenced, told
+from klineage.skill.card import Card, Carrier
+from skills_ref.validator import validate
+
+from ..skill.cards_for_tests import a_card, admitted
+from ..skill.strategies import cards
+
+LIBRARY = (
+    admitted(a_card(check="row_alignment() % 64 == 0"), "gemm", "layernorm"),
+    admitted(a_card("c.unroll", action="unroll", requires=("simd",)), "gemm"),
+    replace(a_card("triton.pipeline", action="pipeline", lifted="fmha"), surface="triton"),
+)
+
+
+@settings(max_examples=25, deadline=None)
+@given(cards)
+def test_any_card_makes_a_valid_skill(tmp_path_factory: pytest.TempPathFactory, card: Card) -> None:
+    folder = tmp_path_factory.mktemp("skills")
+    for layout in LAYOUTS:
+        for place in write(skills([card], layout), folder / layout):
+            assert validate(place) == []
+            body = (place / "SKILL.md").read_text()
+            assert len(body.splitlines()) < 500
+            assert "\x1b" not in body
+
+
+@pytest.mark.parametrize(
+    ("layout", "names"),
+    [
+        ("one", ["kernel-optimization-cards"]),
+        (
+            "family",
+            [f"kernel-optimization-cards-{family}" for family in ("fmha", "gemm", "layernorm", "softmax")],
+        ),
+        ("each", ["c-prefetch", "c-unroll", "triton-pipeline"]),
+    ],
+)
+def test_layouts(tmp_path: Path, layout: Layout, names: list[str]) -> None:
+    places = write(skills(LIBRARY, layout), tmp_path)
+    assert [place.name for place in places] == names
+    assert sorted(child.name for child in tmp_path.iterdir()) == names
+    for place in places:
+        assert validate(place) == []
+        links = re.findall(r"\]\((references/[^)]+)\)", (place / "SKILL.md").read_text())
+        assert sorted(links) == sorted(str(f.relative_to(place)) for f in place.glob("references/*"))
+        assert bool(links) == (layout != "each")
+
+
+def test_what_an_agent_reads_of_a_card() -> None:
+    text = told(LIBRARY[0])
+    for wanted in (
+        "Admitted on kernels that it was not made from",
+        "Rows are contiguous. Check: `row_alignment() % 64 == 0`. Probe: confirmed, breaking it fails, measured-cpu. it fails at rows=3",
+        "1.30x [1.20, 1.40] time, measured-cpu, on cpu-x86-64-v3 for softmax bench",
+        "observed: It slows small problems.",
+        "```c\nbefore();\n```",
+        "Numbers of this instance, which are no conditions: distance=8",
+        "v2 accepted on layernorm-c K1 (layernorm, c, cpu-x86-64-v3; held out in workload) by rules:c.prefetch: 1.25x time, measured-cpu",
+        "e1 transition softmax-c aaaaaaaaaa",
+    ):
+        assert wanted in text
+    assert "A hypothesis: no held-out trial has admitted it." in told(LIBRARY[2])
+
+
+def test_a_stale_trial_and_a_count_are_called_so() -> None:
+    card = replace(LIBRARY[0], intent="Edited.", anchor=replace(LIBRARY[0].anchor, text="elsewhere"))
+    assert told(card).count("STALE: the card was edited since") == 2
+    count = replace(card.effects[0], quantity="bytes_loaded", low=1.3, high=1.3, trust="interpreted")
+    line = "1.30x bytes_loaded, interpreted, on cpu-x86-64-v3 for softmax bench (an exact count, which says nothing of time)"
+    assert line in told(replace(card, effects=(count,)))
+
+
+@settings(max_examples=12, deadline=None)
+@given(cards)
+def test_a_told_card_is_bounded_and_one_document(card: Card) -> None:
+    big = replace(card, carrier=Carrier("x = 1;\n" * 20_000, "`````\n# Gains\n" * 10_000))
+    text = told(big)
+    assert len(text) < LONGEST + 25_000  # only what the other lists of the card hold can add to it
+    assert not set(text) & {chr(code) for code in range(32) if code not in (9, 10)}
+    assert re.search(r"\(\d+ more lines; the card has them\)", text)
+
+
+def test_nothing_in_code_closes_its_fence() -> None:
+    code = "a\n```\n````\nb"
+    lines = fenced(code, "c", 1000)
+    assert lines[0] == "`````c"
+    assert lines[-1] == "`````"
+    assert lines[1:-1] == code.split("\n")
+
+
+def test_what_is_not_ours_is_not_overwritten(tmp_path: Path) -> None:
+    foreign = tmp_path / "c-unroll"
+    foreign.mkdir()
+    (foreign / "SKILL.md").write_text("---\nname: c-unroll\ndescription: Mine.\n---\n")
+    with pytest.raises(KlineageError, match="klineage has not written it"):
+        write(skills(LIBRARY, "each"), tmp_path)
+    assert [child.name for child in tmp_path.iterdir()] == ["c-unroll"]
+    write(skills(LIBRARY, "each"), tmp_path, force=True)
+    assert "made-by: klineage" in (foreign / "SKILL.md").read_text()
+
+
+def test_exporting_again_replaces_the_whole_folder(tmp_path: Path) -> None:
+    (place,) = write(skills(LIBRARY, "one"), tmp_path)
+    write(skills(LIBRARY[:1], "one"), tmp_path)
+    assert [file.name for file in (place / "references").iterdir()] == ["c.prefetch.md"]
+    assert [child.name for child in tmp_path.iterdir()] == [place.name]
+
+
+@pytest.mark.parametrize("name", ["", "Upper", "a--b", "-a", "a b", "x" * 65])
+def test_a_name_that_the_format_refuses(name: str) -> None:
+    with pytest.raises(KlineageError, match="cannot name an Agent Skill"):
+        skills(LIBRARY, "one", name=name)
+
+
+def test_no_card_and_too_many() -> None:
+    with pytest.raises(KlineageError, match="no card to export"):
+        skills([], "one")
+    many = [replace(LIBRARY[0], id=f"c.n{number}") for number in range(401)]
+    with pytest.raises(KlineageError, match="--layout"):
+        skills(many, "one")
+    assert len(skills(many, "each")) == 401
