@@ -21,9 +21,7 @@ def test_a_contract_is_held_against_the_steps_that_are_cited(tmp_path: Path) -> 
         library = Library.of(workspace)
         step = transitions(workspace, "softmax-c")[0]
         shown = Evidence("e1", "transition", "softmax-c", step.commit)
-        card = Card(
-            "c.restrict", "Promise", "restrict", "c", contract=derived([step]), evidence=(shown,)
-        )
+        card = Card("c.restrict", "Promise", "restrict", "c", contract=derived([step]), evidence=(shown,))
         unsealed = Evidence("e1", "transition", "layernorm-c", workspace.head("layernorm-c").commit)
         missing = Evidence("e1", "transition", "nowhere", step.commit)
         wrong = replace(

@@ -69,6 +69,25 @@ def test_of_two_editors_the_second_is_told_who_was_first(library: Library, works
     other.close()
 
 
+def test_what_others_save_at_once_is_not_taken_for_ones_own(
+    library: Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = Library(library.shelf, library.path)
+    commit = library.shelf.commit  # type: ignore[union-attr]
+
+    def and_then_another(plan: object) -> str:
+        made = str(commit(plan))  # type: ignore[arg-type]
+        monkeypatch.undo()
+        other.update("c.prefetch", lambda card: replace(card, intent="Fetch early"))
+        return made
+
+    monkeypatch.setattr(library.shelf, "commit", and_then_another)
+    revision = library.save(PREFETCH)
+    assert library.get("c.prefetch").intent == "Fetch early"
+    with pytest.raises(Moved):
+        library.save(replace(PREFETCH, intent="Fetch late"), expected=revision)
+
+
 def test_an_edit_of_one_card_is_no_matter_of_another(library: Library) -> None:
     revisions = {card.id: library.save(card) for card in (PREFETCH, named("c.unroll"))}
     library.save(named("c.unroll", locus="for"))
