@@ -23,7 +23,7 @@ _NAMES = ("identifier", "type_identifier", "field_identifier")
 _FIXED = frozenset(
     {"tl", "triton", "math", "float", "int64_t", "int32_t", "size_t", "range", "min", "max", "len"}
 )
-_CONTEXT = (12, 6, 3)  # tokens of the before that are kept around a change, the most first
+_CONTEXT = (40, 12, 4)  # tokens of the before that are kept around a change, the most first
 
 
 @dataclass(frozen=True)
@@ -191,8 +191,8 @@ def _written(source: bytes, tokens: Sequence[Token], names: dict[str, str], *, f
 
 
 def _gap(source: bytes, at: int) -> bytes:
-    """The white space behind a token, at least a blank."""
+    """The white space behind a token."""
     end = at
     while end < len(source) and source[end : end + 1].isspace():
         end += 1
-    return source[at:end] or b" "
+    return source[at:end]

@@ -32,16 +32,21 @@ def fits(rule: str, kernel: Kernel, settings: Mapping[str, str]) -> Iterator[Fit
     own = _OWN[kernel.surface].get(name)
     plain = {key: value for key, value in settings.items() if not key.startswith("comment.")}
     seen: set[tuple[str, tuple[tuple[str, str], ...]]] = set()
-    for fit in (*(own(kernel, plain) if own is not None else ()), *_as_they_are(kernel, plain)):
+    why = (
+        ()
+        if own is None
+        else ("the settings as they were recorded: nothing here says what to take in their place",)
+    )
+    for fit in (*(own(kernel, plain) if own is not None else ()), *_as_they_are(kernel, plain, why)):
         key = (fit.locus, tuple(sorted(fit.settings.items())))
         if key not in seen:
             seen.add(key)
             yield fit
 
 
-def _as_they_are(kernel: Kernel, settings: Settings) -> Iterator[Fit]:
+def _as_they_are(kernel: Kernel, settings: Settings, why: tuple[str, ...]) -> Iterator[Fit]:
     """The recorded settings at every function, then at every loop."""
     unit = parse_kernel(kernel)
     functions = {function.locus for function in unit.functions}
     for locus in sorted(unit.loci, key=lambda place: place not in functions):
-        yield Fit(locus, dict(settings))
+        yield Fit(locus, dict(settings), why)
