@@ -57,9 +57,9 @@ class Arena:
             type_ = tensors[name][0]
             same = got.to(on_device.dtype(type_)).contiguous()
             rtol = self.problem.rtol(type_, self.dims)
-            right, worst, _ = on_device.errors(same, self.expected[name], type_, rtol, False)
+            right, _, _ = on_device.errors(same, self.expected[name], type_, rtol, False)
             if not right:
-                return f"{name} is off by {worst:.2g} (tolerance {rtol:.2g})" if worst else f"{name} is wrong"
+                return f"{name} is off by {_worst(same, self.expected[name]):.2g} (tolerance {rtol:.2g})"
         return ""
 
 
@@ -303,6 +303,12 @@ def machine() -> str:
         except importlib.metadata.PackageNotFoundError:
             versions.append(f"no {name}")
     return f"{torch.cuda.get_device_name()}; {', '.join(versions)}; {datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
+
+
+def _worst(got: Any, expected: Any) -> float:
+    """The largest error, as a part of the element and the root mean square of all."""
+    wanted = expected.double()
+    return float(((got.double() - wanted).abs() / (wanted.abs() + wanted.square().mean().sqrt())).max())
 
 
 def _first_line(error: Exception) -> str:

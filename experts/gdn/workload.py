@@ -76,8 +76,9 @@ def cost(itemsize, batch, tokens, key_heads, value_heads, dim):
 
 def tolerance(element, batch, tokens, key_heads, value_heads, dim):
     # Outputs are fp32, but state, corrections and changes pass through the element type one after the other.
-    # With all of them in bf16, the worst element of 4096 tokens is off by 3e-2, and the root mean square by 4e-3.
-    return {"fp64": 1e-9, "fp32": 1e-4, "fp16": 5e-3, "bf16": 4e-2}[element]
+    # With all of them in bf16 the root mean square is off by 3e-3. Heads that do not decay are several times as large as
+    # the others, so that the worst of the 25 million elements of the paper's size is off by up to 4e-2 of their scale.
+    return {"fp64": 1e-9, "fp32": 1e-4, "fp16": 5e-3, "bf16": 6e-2}[element]
 
 
 def unsupported(batch, tokens, key_heads, value_heads, dim):

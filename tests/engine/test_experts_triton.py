@@ -15,6 +15,8 @@ import pytest
 
 pytestmark = pytest.mark.triton
 
+#: Bound to 168 registers, it spills a little, and three programs share a multiprocessor: 0.096 ms for 0.110 on an H200.
+SPILLING = {"gdn_kkt_kernel"}
 EXPERTS = Path(__file__).parents[2] / "experts"
 Run = Callable[..., None]
 
@@ -64,7 +66,7 @@ def compiles(name: str, unit: str) -> None:
     shapes = problem.tensors(dims)
     values = {n: torch.empty(shape, dtype=dtype(t), device="meta") for n, (t, shape) in shapes.items()}
     kernels = compile_entry(entry, {**values, **dims, **problem.scalars})
-    assert {k["spill_bytes"] for k in kernels} == {0}
+    assert {k["name"]: k["spill_bytes"] for k in kernels if k["spill_bytes"]}.keys() <= SPILLING
     assert all(k["shared_bytes"] <= 227 * 1024 and k["registers"] <= 255 for k in kernels)
     assert sum(k["instructions"].get(unit, 0) for k in kernels) > 0
 
@@ -88,7 +90,7 @@ def test_an_expert_computes_its_workload(interpreted: Run, name: str, recipe: st
 
 
 @pytest.mark.parametrize(("name", "unit"), [("conv2d", "HGMMA"), ("gdn", "UTMALDG")])
-def test_an_expert_compiles_without_spills_at_the_paper_size(compiled: Run, name: str, unit: str) -> None:
+def test_an_expert_compiles_for_the_paper_size_and_spills_only_by_choice(compiled: Run, name: str, unit: str) -> None:
     compiled(compiles, name, unit)
 
 

@@ -127,7 +127,7 @@ def gdn_kkt(q, k, cumulative, beta, inverse, scores):
     key_heads, dim = k.shape[2], k.shape[3]
     gdn_kkt_kernel[(value_heads, triton.cdiv(tokens, chunk), batch)](
         q, k, cumulative, beta, inverse, scores, tokens, dim**-0.5, EVEN=tokens % chunk == 0,
-        KEY_HEADS=key_heads, VALUE_HEADS=value_heads, DIM=dim, CHUNK=chunk, num_warps=4,
+        KEY_HEADS=key_heads, VALUE_HEADS=value_heads, DIM=dim, CHUNK=chunk, num_warps=4, maxnreg=168,
     )
 
 

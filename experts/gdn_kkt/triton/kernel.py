@@ -9,7 +9,7 @@ import triton.language as tl
 
 @triton.autotune(
     configs=[
-        triton.Config({}, num_warps=4),
+        triton.Config({}, num_warps=4, maxnreg=168),
         triton.Config({}, num_warps=8),
     ],
     key=["tokens", "VALUE_HEADS", "DIM"],

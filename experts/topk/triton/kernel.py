@@ -1,4 +1,4 @@
-"""The k largest of each row by radix selection: the row stays in registers, and bits of the k-th value are found by counting.
+"""The k largest of each row by selection in thirds: the row stays in registers, and two thresholds are counted at once.
 
 SPDX-License-Identifier: MIT
 """
@@ -9,8 +9,8 @@ import triton.language as tl
 
 @triton.autotune(
     configs=[
-        triton.Config({}, num_warps=16),
         triton.Config({}, num_warps=8),
+        triton.Config({}, num_warps=16),
         triton.Config({}, num_warps=32),
     ],
     key=["columns", "k"],
@@ -38,16 +38,23 @@ def topk_kernel(
     keys = bits ^ tl.where(bits >> 31 != 0, 0xFFFFFFFF, 0x80000000).to(tl.uint32)
     keys = tl.where(cols < columns, keys, 0)
 
-    # The largest threshold that at least k keys reach, bit by bit from the top; done when exactly k reach it.
+    # The k-th largest key lies in the `span` keys that begin with `threshold`; each round keeps a third of them,
+    # and the search is done when exactly k keys reach the threshold, or when a single key is left.
     threshold = tl.full((), 0, tl.uint32)
-    step = tl.full((), 0x80000000, tl.uint32)
+    span = tl.full((), 0xFFFFFFFF, tl.uint32)
     reached = tl.full((), BLOCK, tl.int32)
-    while (reached != k) & (step != 0):
-        candidate = threshold | step
-        count = tl.sum((keys >= candidate).to(tl.int32), axis=0)
-        threshold = tl.where(count >= k, candidate, threshold)
-        reached = tl.where(count >= k, count, reached)
-        step = step >> 1
+    while (reached != k) & (span > 1):
+        third = span // 3 + 1
+        low = threshold + third
+        high = low + tl.minimum(third, span - third)
+        counts = tl.sum((keys >= low).to(tl.int32) + ((keys >= high).to(tl.int32) << 16), axis=0)
+        count_low = counts & 0xFFFF
+        count_high = (counts >> 16) & 0xFFFF
+        above_high = (count_high >= k) & (span > third + third)
+        above_low = count_low >= k
+        reached = tl.where(above_high, count_high, tl.where(above_low, count_low, reached))
+        threshold = tl.where(above_high, high, tl.where(above_low, low, threshold))
+        span = tl.where(above_high, span - third - third, tl.where(above_low, tl.minimum(third, span - third), third))
 
     # Above the threshold all are taken; of those that equal it, the first ones, as many as are missing.
     # Both are numbered by one running sum: 16 bits for each.

@@ -277,6 +277,12 @@ def report(kernel: Kernel, **numbers: float) -> Report:
     return Report(kernel.hash, "0" * 64, "nvidia-sm90", "2", Trust.STATIC, (compiled,))
 
 
+def test_a_value_made_of_its_parts_is_no_wide_access() -> None:
+    made = "const float4 v = make_float4(a[0], a[1], a[2], a[3]); b[0] = v.x;"
+    assert of(cuda(made), "vectorize").state == "absent"
+    assert of(cuda("float4 v = four(a); b[0] = v.x;"), "vectorize").state == "unknown"
+
+
 def test_the_compiled_code_decides_what_the_text_leaves_open() -> None:
     body = "#if FAST\n  b[0] = __reduce_add_sync(~0u, n);\n#endif"
     kernel = cuda(body)

@@ -3,6 +3,9 @@
 SPDX-License-Identifier: MIT
 """
 # tune: IMAGES=1 BLOCK_N=128 num_warps=4 num_stages=3
+# tune: IMAGES=1 BLOCK_N=128 num_warps=4 num_stages=2
+# tune: IMAGES=1 BLOCK_N=128 num_warps=8 num_stages=3
+# tune: IMAGES=1 BLOCK_N=64 num_warps=4 num_stages=3
 # tune: IMAGES=1 BLOCK_N=128 num_warps=4 num_stages=4
 # tune: IMAGES=2 BLOCK_N=128 num_warps=8 num_stages=3
 # tune: IMAGES=2 BLOCK_N=128 num_warps=8 num_stages=4

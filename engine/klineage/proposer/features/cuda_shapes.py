@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from tree_sitter import Node
 
 from klineage.proposer.features.finding import Cue
-from klineage.proposer.features.words import Reading
+from klineage.proposer.features.words import Reading, Word
 from klineage.surface.tree import ancestors, walk
 
 _WIDE = re.compile(r"(?:u?(?:int|long|longlong|short|char)|float|double)[248]|(?:u?int)(?:128|64)_t|__int128")
@@ -45,8 +45,14 @@ def _vectors(reading: Reading) -> Iterator[Cue]:
             yield reading.guarded(cue, reading.condition(node))
     doubt = "the type may hold values without moving them at once"
     for word in reading.words:
-        if _WIDE.fullmatch(word.text) and word.text.endswith("4"):
+        if _WIDE.fullmatch(word.text) and word.text.endswith("4") and not _made(reading, word):
             yield reading.cue("vectorize", word.offset, word.text, doubt)
+
+
+def _made(reading: Reading, word: Word) -> bool:
+    """Whether a type is that of a value which is put together from its parts: ``float4 v = make_float4(...)``."""
+    after = reading.kernel.source[word.offset : word.offset + 200]
+    return re.match(rb"(\w+)\s+\w+\s*=\s*make_\1\s*\(", after) is not None
 
 
 def _cast_to(reading: Reading, node: Node) -> Node | None:
