@@ -208,6 +208,19 @@ def test_moved_entries_keep_their_writing() -> None:
     assert b"    # asked of the target\n    check: k % 8 == 0" in written
 
 
+def test_a_field_whose_line_cannot_go_is_written_whole_and_the_rest_stays() -> None:
+    """The entry begins with what is to go, so its dash would go too: the list is written anew, and no other field."""
+    hand = HAND.replace(
+        b"  - text: pushes out lines in use", b"  - doubt: who knows\n    text: pushes out lines in use"
+    )
+    card = parse(hand, NAME)
+    after = replace(card, risks=(replace(card.risks[0], doubt=""),), locus="function")
+    written = edited(hand, after)
+    assert parse(written, NAME) == after
+    assert b"locus: function # the loop over k" in written
+    assert b"    # asked of the target\n    check: k % 8 == 0" in written
+
+
 @settings(max_examples=40, deadline=None)
 @given(
     st.lists(preconditions, max_size=4, unique_by=lambda one: one.key).map(tuple),

@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 from klineage.errors import KlineageError
 from klineage.skill.card import Card
 from klineage.skill.file import parse, render
+from klineage.skill.format import writing
 from klineage.skill.schema import schema, text
 from ruamel.yaml import YAML
 
@@ -37,6 +39,16 @@ def test_the_published_schema_is_that_of_the_code() -> None:
 @given(cards)
 def test_every_card_is_valid_to_any_reader_of_yaml(card: Card) -> None:
     assert list(VALIDATOR.iter_errors(front(render(card)))) == []
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.text("0123456789abcdefx_.:+-", min_size=1, max_size=8))
+def test_a_commit_is_a_text_to_any_reader_of_yaml(name: str) -> None:
+    """Bare where it cannot be taken for a number or a time: ``12e4567`` is a number, and ``0b11`` and ``0x1f``."""
+    assert YAML(typ="safe", pure=True).load(f"commit: {writing.text(name)}") == {"commit": name}
+    old = YAML(typ="safe", pure=True)
+    old.version = (1, 1)
+    assert old.load(f"commit: {writing.text(name)}") == {"commit": name}
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,7 @@ _ON_ONE_LINE = ("requires", "provides", "conflicts", SETTINGS)
 
 _PLAIN = re.compile(r"[A-Za-z_(][^\x00-\x1f]*")
 _PLAIN_IN_FLOW = re.compile(r"[A-Za-z_(][^\x00-\x1f,:?\[\]{}]*")
+_HASH = re.compile(r"(?!0[box])[0-9][0-9a-f]*[a-df][0-9a-f]*")  # with a digit that no number has
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?")
 _TAKEN = frozenset(("true", "false", "yes", "no", "on", "off", "null"))
 _ESCAPES = {"\n": "\\n", "\t": "\\t", "\r": "\\r", '"': '\\"', "\\": "\\\\", "\0": "\\0"}
@@ -155,6 +156,8 @@ def _number(value: float) -> str:
 
 def text(value: str, in_flow: bool = False) -> str:
     """The text bare where every reader of YAML takes it for this text, else in double quotes."""
+    if _HASH.fullmatch(value):
+        return value
     form = _PLAIN_IN_FLOW if in_flow else _PLAIN
     if (
         form.fullmatch(value)
