@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from klineage.errors import KlineageError
 from klineage.kernel import Kernel
-from klineage.lineage import Workspace
 from klineage.skill.anchoring import acted, anchor_query, common_anchor
 from klineage.skill.anchors import find_anchor
-from klineage.skill.transitions import Transition, transitions
-
-from .lineages import Lineage, made
+from klineage.skill.transitions import Transition
 
 SUM = '((for_statement) @anchor\n (#has-descendant? @anchor "assignment_expression" "^s"))'
 
@@ -85,21 +81,6 @@ def test_a_query_that_is_none_is_refused_in_one_sentence(query: str, why: str) -
     with pytest.raises(KlineageError, match=why) as caught:
         find_anchor(query, LOOPS)
     assert "\n" not in str(caught.value)
-
-
-@pytest.fixture(scope="module")
-def workspace(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workspace]:
-    with made(tmp_path_factory.mktemp("anchors")) as workspace:
-        for name in ("softmax", "layernorm", "gemm"):
-            Lineage.open(workspace, name).seal()
-        Lineage.open(workspace, "gemm", "triton").seal()
-        yield workspace
-
-
-@pytest.fixture(scope="module")
-def known(workspace: Workspace) -> tuple[Transition, ...]:
-    names = ("softmax-c", "layernorm-c", "gemm-c", "gemm-triton")
-    return tuple(t for name in names for t in transitions(workspace, name))
 
 
 def test_every_transition_is_found_again_in_its_own_state(known: tuple[Transition, ...]) -> None:
