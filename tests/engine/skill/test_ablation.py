@@ -1,0 +1,148 @@
+"""What each optimization is worth alone, and which stand on others; the kernels are real, what they take is told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from klineage.errors import KlineageError
+from klineage.gate import Report
+from klineage.kernel import Feature, Kernel
+from klineage.lineage import Workspace
+from klineage.proposer import rules
+from klineage.skill import ablation as ablation_module
+from klineage.skill.ablation import Ablation, ablate, matrix, offers, told
+from klineage.walk import trust
+from klineage.workload import Workload
+
+from klineage_tui.presentation.ablation import ablation_row, lines
+
+from .lineages import Lineage, Showed, failed, made, report
+
+
+def milliseconds(names: set[str]) -> float | None:
+    """What a kernel with these mechanisms takes: tiles pay on packed panels only, vectors need aligned arrays."""
+    if "simd" in names and "alignment" not in names:
+        return None
+    taken = 100.0
+    taken /= 4 if {"register_tiling", "layout_pack"} <= names else 1
+    taken /= 8 if "simd" in names else 1
+    return taken / (1.2 if "cache_block" in names else 1)
+
+
+@pytest.fixture(scope="module")
+def gates() -> Iterator[SimpleNamespace]:
+    asked = SimpleNamespace(pairs=[])
+
+    def judged(
+        kernel: Kernel, baseline: Kernel | None, workload: Workload, platform: str, **_: object
+    ) -> Report:
+        asked.pairs.append((kernel.hash, baseline.hash if baseline else ""))
+        took = milliseconds({feature.name for feature in rules.features(kernel)})
+        if took is None:
+            return failed(kernel, workload, platform, "load of misaligned address")
+        before = milliseconds({f.name for f in rules.features(baseline)}) if baseline else took
+        return report(kernel, baseline or kernel, workload, platform, Showed(took / (before or took)))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ablation_module, "judged", judged)
+        yield asked
+
+
+@pytest.fixture(scope="module")
+def workspace(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workspace]:
+    folder = tmp_path_factory.mktemp("ablation")
+    with pytest.MonkeyPatch.context() as patch, made(folder / "workspace") as found:
+        patch.setenv("XDG_STATE_HOME", str(folder / "state"))
+        Lineage.open(found, "gemm").seal()
+        trust.trust_repository(found)
+        yield found
+
+
+@pytest.fixture(scope="module")
+def found(workspace: Workspace, gates: SimpleNamespace) -> Ablation:
+    return ablate(workspace, "gemm-c")
+
+
+def test_each_optimization_is_measured_first_in_order_and_last(found: Ablation) -> None:
+    rows = {row.action: row for row in found.rows}
+    assert [row.number for row in found.rows] == list(range(1, len(found.rows) + 1))
+    assert told(rows["cache_block"].first) == "1.20x"
+    assert told(rows["register_tiling"].in_order) == "4.00x"
+    assert told(rows["simd"].in_order) == "8.00x"
+    assert told(rows["restrict"].last) == "1.00x, within noise"
+    assert rows["prefetch"].last.gain is None
+    assert "cannot be taken out of the expert alone" in rows["layout_pack"].last.problem
+    assert told(rows["simd"].first) == "did not pass"
+    assert told(rows["layout_pack"].first) == "does not apply"
+
+
+def test_what_pays_only_after_another_names_it(found: Ablation) -> None:
+    needs = {row.action: row.needs for row in found.rows}
+    packing, blocks, aligned = (
+        next(row.name for row in found.rows if row.action == action)
+        for action in ("layout_pack", "cache_block", "alignment")
+    )
+    assert needs["register_tiling"] == (packing,)
+    assert needs["simd"] == (aligned,)
+    assert needs["layout_pack"] == (blocks,)
+    assert needs["restrict"] == needs["prefetch"] == needs["cache_block"] == ()
+    why = next(row.why for row in found.rows if row.action == "simd")
+    assert "pays only after" in why
+    assert "misaligned" in why
+
+
+def test_it_is_offered_as_contract_and_scope(found: Ablation) -> None:
+    by_action = {offer.action: offer for offer in offers(found)}
+    assert set(by_action) == {"register_tiling", "simd", "layout_pack", "alignment"}
+    offer = by_action["register_tiling"]
+    assert offer.prior_actions == ("layout_pack",)
+    assert [(feature.name, feature.where) for feature in offer.requires] == [("layout_pack", "function")]
+
+
+def test_every_kernel_passes_alone_before_it_is_a_baseline(found: Ablation, gates: SimpleNamespace) -> None:
+    alone = set()
+    for kernel, baseline in gates.pairs:
+        assert not baseline or baseline in alone
+        if not baseline:
+            alone.add(kernel)
+
+
+def test_the_matrix_and_its_json_say_the_same(found: Ablation) -> None:
+    shown = "\n".join(lines(found))
+    row = ablation_row(found)
+    assert matrix(found)[0] == ("optimization", "first", "in order", "last", "stands on")
+    assert len(row["optimizations"]) == len(matrix(found)) - 1 == len(found.rows)
+    tiled = next(o for o in row["optimizations"] if o["action"] == "register_tiling")
+    assert tiled["in_order"]["shown"]["gain"] == pytest.approx(4.0)
+    assert tiled["in_order"]["shown"]["trust"] == "measured-cpu"
+    assert "measured-cpu, thread_cpu_time" in shown
+    assert "4.00x" in shown
+
+
+def test_a_mechanism_is_taken_out_whatever_stands_on_it(workspace: Workspace) -> None:
+    lineage = Lineage.open(workspace, "softmax", lineage_id="softmax-again")
+    simd = next(feature for feature in rules.features(lineage.expert) if feature.name == "simd")
+    assert "simd" not in {candidate.action for candidate in rules.propose(lineage.expert)}
+    without = rules.taken_out("vector-types", lineage.expert, [simd])
+    assert set(rules.features(lineage.expert)) - set(rules.features(without)) == {simd}
+    with pytest.raises(rules.NotApplicable, match="not there any more"):
+        rules.taken_out("vector-types", without, [simd])
+    with pytest.raises(rules.NotApplicable, match="no rule"):
+        rules.taken_out("nothing", without, [Feature("kernel.c::softmax", "simd")])
+
+
+def test_a_lineage_that_is_not_sealed_or_not_trusted_is_refused(
+    workspace: Workspace, gates: SimpleNamespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Lineage.open(workspace, "topk")
+    trust.trust_repository(workspace)
+    before = list(gates.pairs)
+    with pytest.raises(KlineageError, match="klineage seal topk-c"):
+        ablate(workspace, "topk-c")
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "nobody"))
+    with pytest.raises(trust.Untrusted):
+        ablate(workspace, "gemm-c")
+    assert gates.pairs == before
