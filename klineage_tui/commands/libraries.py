@@ -34,6 +34,10 @@ def opened_libraries(arguments: argparse.Namespace) -> Iterator[tuple[Library, .
     from klineage.skill.library import Library
 
     places = arguments.library or library_places(arguments.workspace, default_workspace())
+    if not places:
+        raise KlineageError(
+            "there are no cards here; name a workspace with -w DIR, or a library with --library PATH"
+        )
     libraries: list[Library] = []
     try:
         for place in places:

@@ -29,7 +29,11 @@ def _mcp(arguments: argparse.Namespace) -> int:
     from klineage.skill.libraries import library_places
 
     workspace: Path = arguments.workspace or default_workspace()
-    places = tuple(arguments.library) or library_places(arguments.workspace, workspace)
+    if not workspace.is_dir():
+        raise KlineageError(
+            f"there is no folder {workspace}; name the workspace with -w DIR, best by its absolute path"
+        )
+    places = tuple(arguments.library) or library_places(None, workspace)
     use_host(arguments)
     serve(workspace.absolute(), tuple(place.absolute() for place in places))
     return 0
