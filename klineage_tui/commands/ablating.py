@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from typing import TYPE_CHECKING
 
 from klineage_tui.commands.common import (
     Run,
@@ -15,9 +16,18 @@ from klineage_tui.commands.common import (
     say,
 )
 
+if TYPE_CHECKING:
+    from klineage.lineage import Workspace
+    from klineage.skill.ablation import Ablation
+    from klineage.skill.card import Card
+
 
 def ablate_command(parser: argparse.ArgumentParser) -> Run:
     add_lineage(parser)
+    parser.add_argument(
+        "--record", action="store_true",
+        help="write what each is worth first and last into the cards that were lifted from it",
+    )  # fmt: skip
     add_trust(parser)
     add_host(parser)
     add_json(parser)
@@ -31,13 +41,42 @@ def _ablate(arguments: argparse.Namespace) -> int:
 
     with opened_walk(arguments) as walk:
         found = ablate(walk.workspace, walk.id, on_progress=None if arguments.json else say)
+        recorded = _record(walk.workspace, found) if arguments.record else ()
     if arguments.json:
-        print_json(ablation_row(found))
+        print_json({**ablation_row(found), "recorded": list(recorded)})
         return 0
     say()
     for line in lines(found):
         say(line)
+    if arguments.record:
+        say(
+            f"written into {', '.join(recorded)}"
+            if recorded
+            else "no card here was lifted from what was measured"
+        )
     return 0
+
+
+def _record(workspace: Workspace, found: Ablation) -> tuple[str, ...]:
+    """Write the effects into the library's cards; returns the ids of those that it says something of."""
+    from klineage.skill.ablation_cards import ablated
+    from klineage.skill.library import Library
+
+    library, done = Library.of(workspace), []
+    for entry in library.cards():
+        if entry.card is None:
+            continue
+        reports = ablated(entry.card, found)[1]
+        if not reports:
+            continue
+
+        def change(now: Card) -> Card:
+            return ablated(now, found)[0]
+
+        title = f"Measure {entry.id} first and last on {found.lineage}"
+        library.update(entry.id, change, reason="ablation", title=title, reports=reports, machine=True)
+        done.append(entry.id)
+    return tuple(done)
 
 
 COMMANDS = {"ablate": ablate_command}

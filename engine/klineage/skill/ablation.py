@@ -291,12 +291,13 @@ def matrix(ablation: Ablation) -> tuple[tuple[str, ...], ...]:
 
 
 def told(worth: Worth) -> str:
-    """A cell in few words: ``4.84x``, ``1.00x n.s.`` for within noise, or why there is no number."""
+    """A cell in few words: ``4.84x ±7%`` (half of its 99 % interval), ``1.00x, within noise``, or why there is none."""
     from klineage.numbers import three
 
     if worth.gain is not None:
-        unit = "" if worth.gain.quantity == "time" else f" {worth.gain.quantity}"
-        return f"{three(worth.gain.gain)}x{unit}"
+        gain = worth.gain
+        half = f" ±{(gain.high - gain.low) / 2 / gain.gain:.1%}" if not gain.exact else f" {gain.quantity}"
+        return f"{three(gain.gain)}x{half}"
     if worth.measured:
         return f"{three(worth.measured[0].gain)}x, within noise"
     return "does not apply" if worth.kernel is None else "did not pass"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -14,6 +15,11 @@ from klineage.lineage import Workspace
 from klineage.proposer import rules
 from klineage.skill import ablation as ablation_module
 from klineage.skill.ablation import Ablation, ablate, matrix, offers, told
+from klineage.skill.ablation_cards import ablated
+from klineage.skill.admission import declared
+from klineage.skill.library import report_name
+from klineage.skill.lift import source_of
+from klineage.skill.lift.structural import lifted_all
 from klineage.walk import trust
 from klineage.workload import Workload
 
@@ -69,9 +75,9 @@ def found(workspace: Workspace, gates: SimpleNamespace) -> Ablation:
 def test_each_optimization_is_measured_first_in_order_and_last(found: Ablation) -> None:
     rows = {row.action: row for row in found.rows}
     assert [row.number for row in found.rows] == list(range(1, len(found.rows) + 1))
-    assert told(rows["cache_block"].first) == "1.20x"
-    assert told(rows["register_tiling"].in_order) == "4.00x"
-    assert told(rows["simd"].in_order) == "8.00x"
+    assert told(rows["cache_block"].first) == "1.20x ±1.0%"
+    assert told(rows["register_tiling"].in_order) == "4.00x ±1.0%"
+    assert told(rows["simd"].in_order) == "8.00x ±1.0%"
     assert told(rows["restrict"].last) == "1.00x, within noise"
     assert rows["prefetch"].last.gain is None
     assert "cannot be taken out of the expert alone" in rows["layout_pack"].last.problem
@@ -146,3 +152,17 @@ def test_a_lineage_that_is_not_sealed_or_not_trusted_is_refused(
     with pytest.raises(trust.Untrusted):
         ablate(workspace, "gemm-c")
     assert gates.pairs == before
+
+
+def test_it_is_written_into_the_cards_of_the_lineage_once(workspace: Workspace, found: Ablation) -> None:
+    (card,) = (c for c in lifted_all(source_of(workspace, ["gemm-c"])) if c.rule == "c.cache-block")
+    assert card.effects == ()
+    measured, reports = ablated(card, found)
+    assert [(effect.position, round(effect.gain, 3)) for effect in measured.effects] == [("first", 1.2)]
+    (item,) = (item for item in measured.evidence if item.kind == "ablation")
+    assert measured.effects[0].evidence == (item.key,)
+    assert [report_name(told) for told in reports] == [item.report]
+    assert ablated(measured, found)[0] == measured
+    assert [one.position for one in declared(measured)] == ["first"]
+    other = replace(card, evidence=())
+    assert ablated(other, found) == (other, ())
