@@ -77,13 +77,14 @@ class FolderShelf:
         for part in _parts(self.folder):
             folders = [part / "cards"]
             while folders:
-                with os.scandir(folders.pop()) as entries:
+                folder = folders.pop()
+                inside = folder.relative_to(self.folder)
+                with os.scandir(folder) as entries:
                     for entry in entries:
                         if entry.is_dir(follow_symlinks=False):
                             folders.append(Path(entry.path))
                         elif entry.name.endswith(".md"):
-                            path = os.path.relpath(entry.path, self.folder)
-                            found[path] = _stamp(entry)
+                            found[f"{inside}/{entry.name}"] = _stamp(entry)
         return found
 
     def _hash(self, path: str) -> str:
