@@ -150,6 +150,21 @@ def test_a_thousand_fences_and_headings_cost_no_more_than_their_size() -> None:
     assert parse(render(card), NAME) == card
 
 
+def test_what_only_costs_time_is_refused_and_said_briefly() -> None:
+    opened = TEXT.replace("action: prefetch", "action: [" + "a, " * 100_000)
+    assert fault(opened) == (
+        2,
+        "this is 293 KiB of YAML in a form that is slow to read; write each value on its line, and what is long under # Notes",
+    )
+    for broken in (
+        TEXT.replace("kind: storage", "kind: " + "x" * 100_000),
+        TEXT.replace("kind: storage", "x" * 100_000 + ": storage"),
+        TEXT.replace("# Carrier", "# " + "x" * 100_000),
+        TEXT + "`" * 100_000 + "\n",
+    ):
+        assert len(fault(broken)[1]) < 250
+
+
 @settings(max_examples=120, deadline=None)
 @given(st.data())
 def test_a_broken_file_is_a_card_or_a_fault_with_a_line(data: st.DataObject) -> None:

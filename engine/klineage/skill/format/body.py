@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 
-from klineage.skill.format.nodes import Fault
+from klineage.skill.format.nodes import Fault, shown
 
 SECTIONS = ("Anchor", "Carrier", "Notes")
 CARRIER = ("Before", "After", "Settings")
@@ -105,7 +105,7 @@ def _opened(mark: Heading, found: dict[str, Section], known: tuple[str, ...], ow
         means = f"did you mean {hashes} {close[0]}?" if close else f"it may be {', '.join(known)}"
         raise Fault(
             mark.line,
-            f"{owner} has no section {mark.title!r}; {means} In prose, write \\{hashes} for a heading of your own",
+            f"{owner} has no section {shown(mark.title)}; {means} In prose, write \\{hashes} for a heading of your own",
         )
     if mark.title in found:
         first = found[mark.title].heading.line
@@ -167,6 +167,10 @@ def _fence(text: str, found: re.Match[str], line: int) -> Fence:
     newline = text.find("\n", found.end())
     closing = None if newline < 0 else _closing(marks).search(text, newline + 1)
     if closing is None:
+        if len(marks) > 12:
+            raise Fault(
+                line, f"this fence of {len(marks)} marks is never closed; add one as long below the code"
+            )
         raise Fault(
             line, f"this {marks} is never closed; add a line {marks} below the code, or write \\{marks}"
         )

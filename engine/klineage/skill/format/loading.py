@@ -14,6 +14,9 @@ from klineage.skill.format.quick import quick
 
 _UNREADABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
 _DEEPEST = 32
+_MOST = (
+    256 * 1024
+)  # characters; ruamel takes seconds for them, where a broken quote or bracket makes it look for its end
 
 _ADVICE = {
     "mapping values are not allowed here": "a text that holds a colon needs double quotes, or the indentation is off",
@@ -36,12 +39,18 @@ def load(text: str, start: int = 0, line: int = 1) -> Node | None:
 def load_any(text: str, start: int = 0, line: int = 1) -> Node | None:
     """As ``load``, by ruamel alone.
 
-    Raises Fault for broken YAML, anchors, aliases, tags, keys that are no text, a second document, and what
+    Raises Fault for more than 256 KiB, broken YAML, anchors, aliases, tags, keys that are no text, a second document, and what
     nests more than 32 deep.
     """
     from ruamel.yaml import YAML
     from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
+    if len(text) > _MOST:
+        raise Fault(
+            line,
+            f"this is {len(text) // 1024} KiB of YAML in a form that is slow to read; write each value on its line, "
+            "and what is long under # Notes",
+        )
     if bad := _UNREADABLE.search(text):
         where = line + text.count("\n", 0, bad.start())
         raise Fault(where, f"the character U+{ord(bad.group()):04X} cannot stand here; take it out")

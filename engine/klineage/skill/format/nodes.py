@@ -63,13 +63,18 @@ class Fault(Exception):
         return KlineageError(f"{name}:{self.line}: {self.text}")
 
 
+def shown(text: str) -> str:
+    """A text of the file in quotes, as long as a message can bear."""
+    return repr(text if len(text) <= 40 else f"{text[:39]}…")
+
+
 def entries(pairs: list[tuple[Scalar, Node]], flow: bool, line: int, start: int, end: int) -> Entries:
     """The mapping of these pairs. Raises Fault for a key that stands there twice."""
     seen: dict[str, int] = {}
     for key, _ in pairs:
         if key.text in seen:
             raise Fault(
-                key.line, f"{key.text!r} stands here and on line {seen[key.text]}; keep one of the two"
+                key.line, f"{shown(key.text)} stands here and on line {seen[key.text]}; keep one of the two"
             )
         seen[key.text] = key.line
     return Entries(tuple(pairs), flow, line, start, end)

@@ -133,7 +133,7 @@ class _Reader:
             if raw and indent <= column:
                 break
             deep = deep or indent
-            if raw and (indent < deep or (opens[1] == ">" and (indent > deep or not all(held)))):
+            if raw and (indent < deep or (opens[1] == ">" and (indent > deep or (held and not held[-1])))):
                 raise _Declined
             held.append(raw[deep:])
             end += 1 + len(raw)

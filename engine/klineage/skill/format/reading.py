@@ -13,7 +13,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from klineage.errors import KlineageError
 from klineage.skill.card import Card, check_id
-from klineage.skill.format.nodes import Entries, Fault, Items, Node, Scalar
+from klineage.skill.format.nodes import Entries, Fault, Items, Node, Scalar, shown
 
 Reader = Callable[[Node, str], Any]
 
@@ -137,7 +137,7 @@ _SCALARS: dict[Any, Reader] = {str: _text, float: _float, int: _int, bool: _bool
 def _word(node: Node, name: str, words: tuple[str, ...]) -> str:
     text = _text(node, name)
     if text not in words:
-        raise Fault(node.line, f"{name} {text!r} is not one of {', '.join(words)}{_meant(text, words)}")
+        raise Fault(node.line, f"{name} {shown(text)} is not one of {', '.join(words)}{_meant(text, words)}")
     return text
 
 
@@ -152,7 +152,7 @@ def _list(item: Reader, node: Node, name: str) -> tuple[Any, ...]:
         if not isinstance(key, Scalar):
             continue
         if not re.fullmatch(r"\S+", key.text):
-            raise Fault(key.line, f"the key {key.text!r} must be one short word, such as {name[0]}1")
+            raise Fault(key.line, f"the key {shown(key.text)} must be one short word, such as {name[0]}1")
         if key.text in seen:
             raise Fault(
                 key.line, f"the key {key.text} is taken on line {seen[key.text]}; give this one another"
@@ -180,7 +180,9 @@ def _record(shape: Shape, node: Node, name: str) -> Any:
     for key, value in node.entries:
         hint = shape.hints.get(key.text)
         if hint is None:
-            raise Fault(key.line, f"{name} has no field {key.text!r}{_meant(key.text, tuple(shape.hints))}")
+            raise Fault(
+                key.line, f"{name} has no field {shown(key.text)}{_meant(key.text, tuple(shape.hints))}"
+            )
         if not (nothing(value) and key.text not in shape.required):
             values[key.text] = reader(hint)(value, key.text)
     for required in shape.required:
@@ -193,7 +195,7 @@ def _called(node: Node) -> str:
     if isinstance(node, Scalar):
         if not node.text:
             return "nothing"
-        return repr(node.text if len(node.text) <= 40 else node.text[:39] + "…")
+        return shown(node.text)
     return "a list" if isinstance(node, Items) else "fields"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from typing import Any
@@ -55,9 +56,8 @@ def _check(card: Card) -> None:
             f"{card.id} names a card of another surface than {card.surface}; change one of them"
         )
     for name in ("preconditions", "evidence", "verification"):
-        keys = [entry.key for entry in getattr(card, name)]
-        for key in keys:
-            if keys.count(key) > 1 or not re.fullmatch(r"\S+", key):
+        for key, times in Counter(entry.key for entry in getattr(card, name)).items():
+            if times > 1 or not re.fullmatch(r"\S+", key):
                 raise KlineageError(
                     f"{card.id} cannot be written: the key {key!r} of its {name} must be one word, and unique"
                 )

@@ -51,4 +51,6 @@ def alike(one: str, two: str) -> bool:
     """Whether two sentences have almost the same words in the same order."""
     first, second = one.lower().split(), two.lower().split()
     matcher = SequenceMatcher(None, first, second, autojunk=False)
-    return bool(first) and matcher.real_quick_ratio() >= _ALIKE and matcher.ratio() >= _ALIKE
+    return bool(first) and all(
+        ratio() >= _ALIKE for ratio in (matcher.real_quick_ratio, matcher.quick_ratio, matcher.ratio)
+    )
