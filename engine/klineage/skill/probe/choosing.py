@@ -14,13 +14,22 @@ from klineage.skill.facts import Facts
 from klineage.skill.probe.renumbering import Untestable, told_numbers
 from klineage.skill.probe.state import State
 from klineage.skill.probe.violations import SETTINGS, spoken, violated
+from klineage.skill.staleness import probe_is_stale
 
 CHANGES = tuple(SETTINGS)
 #: Tried first what a check may name itself, last what changes the optimization.
 _ORDER = ("stride", "misalign", "size", "dtype", "platform", "feature", "setting")
 _STEPS = (1, 2, 3, 4, 8, 16)  # how far an extent is first moved, before it is halved and doubled
 _ELEMENTS = ("fp32", "fp16", "bf16", "fp64", "int32", "int8")
-_GPUS = ("nvidia-sm120", "nvidia-sm100", "nvidia-sm90", "nvidia-sm89", "nvidia-sm86", "nvidia-sm80")
+_GPUS = (
+    "nvidia-sm120",
+    "nvidia-sm100",
+    "nvidia-sm90",
+    "nvidia-sm89",
+    "nvidia-sm86",
+    "nvidia-sm80",
+    "nvidia-sm75",
+)
 _SHAPED = (
     "shape",
     "stride",
@@ -29,6 +38,10 @@ _SHAPED = (
     "row_bytes",
     "least_extent",
 )  # functions that follow sizes
+
+
+class StillHolds(Untestable):
+    """The change does not violate the precondition: its check holds under it."""
 
 
 class Violated(Untestable):
@@ -55,12 +68,18 @@ class Violation:
 def violation(card: Card, precondition: Precondition, state: State) -> Violation:
     """What violates a precondition on a state.
 
-    A probe with settings is taken as it is, when it makes the check fail if there is one. A probe with a kind alone, or
-    none, is filled in from the check. Raises Untestable, with the sentence to show.
+    A probe with settings is taken as it is, when it makes the check fail if there is one; one that an edit of the
+    precondition has overtaken since it ran is chosen anew. A probe with a kind alone, or none, is filled in from the check.
+    Raises Untestable, with the sentence to show.
     """
     probe = precondition.probe
     if probe is not None and not _open(probe):
-        return _given(card, precondition, probe, state)
+        try:
+            return _given(card, precondition, probe, state)
+        except StillHolds:
+            if not precondition.check or not probe_is_stale(precondition):
+                raise
+            return _nearest(card, precondition, state, (probe.change, *_ORDER), None)
     if not precondition.check:
         raise Untestable(
             "it has neither a probe nor a check that one could be chosen by; write a check, or say what to change"
@@ -83,7 +102,7 @@ def _given(card: Card, precondition: Precondition, probe: Probe, state: State) -
     now = _answers(card, broken)
     own = now.get(precondition.key)
     if own == "holds" and probe.change != "setting":
-        raise Untestable(
+        raise StillHolds(
             f"{spoken(probe.change, probe.settings)} does not violate it: {precondition.check} still holds"
         )
     also = _also(precondition, before, now)

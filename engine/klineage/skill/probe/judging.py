@@ -19,6 +19,7 @@ from klineage.skill.card import Outcome
 from klineage.skill.probe.state import State
 from klineage.skill.trial import Gain, gain_of, gains_of, judged
 
+_WHY = 200  # characters of a gate's own sentence
 #: A time within 3 % of the baseline's, known to 6 %, is no effect.
 _SMALL, _TIGHT = 0.03, 1.06
 
@@ -58,13 +59,15 @@ class Judge:
         """
         own = self._surely(state, "as it is", lambda report: gain_of(report) is not None or _neutral(report))
         if own.verdict is not Verdict.PASS:
-            return _finding("untested", f"the card's own kernel does not pass here as it is: {own.why}", own)
+            return _finding(
+                "untested", f"the card's own kernel does not pass here as it is: {_why(own)}", own
+            )
         report = self._gate(broken, words, baseline=True)
         if _failed(report):
             return self._failure(broken, words, report)
         if report.verdict is not Verdict.PASS:
-            return _finding("untested", f"{words}: nothing was judged: {report.why}", report)
-        found = self._code_lost(own, report, words) or _weighed(own, report, words)
+            return _finding("untested", f"{words}: nothing was judged: {_why(report)}", report)
+        found = self._by_code(own, report, words) or _weighed(own, report, words)
         if found.outcome == "untested" and _timed(report):  # a clock was in the way: once more
             report = self._gate(broken, words, baseline=True, fresh=True)
             found = self._failure(broken, words, report) if _failed(report) else _weighed(own, report, words)
@@ -75,7 +78,7 @@ class Judge:
         own = self._surely(state, "as it is", lambda report: gain_of(report) is not None)
         words = f"the card's own state does not meet it ({why})"
         if own.verdict is not Verdict.PASS:
-            return _finding("untested", f"{words}, and does not pass here: {own.why}", own)
+            return _finding("untested", f"{words}, and does not pass here: {_why(own)}", own)
         gain = gain_of(own)
         if gain is None or not gain.better:
             return _finding("untested", f"{words}, and shows no gain here: there is nothing to violate", own)
@@ -103,34 +106,50 @@ class Judge:
 
     def _failure(self, broken: State, words: str, report: Report) -> Finding:
         plain = self._gate(broken, f"{words}, without it", baseline=False)
-        case = f"{words}: {_stage(report)} fails: {report.why}"
+        case = f"{words}: {_stage(report)} fails: {_why(report)}"
         if plain.verdict is Verdict.PASS:
             return _finding("confirmed", f"{case}; without the optimization the kernel passes", report, plain)
         if _failed(plain):
             return _finding(
                 "untested",
-                f"{words}: the kernel without the optimization fails as well: {plain.why}",
+                f"{words}: the kernel without the optimization fails as well: {_why(plain)}",
                 report,
                 plain,
             )
         return _finding(
-            "untested", f"{case}; without the optimization nothing was judged: {plain.why}", report, plain
+            "untested", f"{case}; without the optimization nothing was judged: {_why(plain)}", report, plain
         )
 
-    def _code_lost(self, own: Report, report: Report, words: str) -> Finding | None:
-        """Whether the compiler no longer makes the instructions that are the mechanism: a fact of the code, not of time."""
+    def _by_code(self, own: Report, report: Report, words: str) -> Finding | None:
+        """What the instructions say that are the mechanism: a fact of the code, not of time. None where they say nothing.
+
+        Where they are still there, a quantity that was measured or counted has the last word.
+        """
         before, after = (_instructions(r, self.code) for r in (own, report))
-        if not self.code or before == 0 or 2 * after > before:
+        if not self.code or before == 0:
             return None
-        text = f"{words}: the compiled code has {after:.0f} {self.code} instructions, not {before:.0f}"
-        return _finding("confirmed", text, report, own, trust="static")
+        if 2 * after <= before:
+            text = f"{words}: the compiled code has {after:.0f} {self.code} instructions, not {before:.0f}"
+            return _finding("confirmed", text, report, own, trust="static")
+        found = _weighed(own, report, words)
+        if found.outcome != "untested":
+            return found
+        text = f"{words}: nothing breaks: the compiled code has {after:.0f} {self.code} instructions, and {before:.0f} as it is"
+        return _finding("refuted", text, report, own, trust="static")
 
 
 def _failed(report: Report) -> bool:
     """Whether the kernel itself is at fault: a missing tool, or a workload that does not take the size, is not."""
     stage = report.decisive
-    kernels = stage is not None and stage.reason not in ("workload", "workload_timeout", "signature")
-    return kernels and report.verdict in (Verdict.FAIL, Verdict.TIMEOUT)
+    if stage is None or stage.reason in ("workload", "workload_timeout", "signature"):
+        return False
+    slow_compiler = stage.stage == "compile" and report.verdict is Verdict.TIMEOUT
+    return report.verdict in (Verdict.FAIL, Verdict.TIMEOUT) and not slow_compiler
+
+
+def _why(report: Report) -> str:
+    """Why a gate ended as it did, without what only a debugger of the compiler wants."""
+    return cut(report.why.partition(" Repro command")[0], _WHY)
 
 
 def _stage(report: Report) -> str:
@@ -194,3 +213,9 @@ def _short(gain: Gain) -> str:
 def _finding(outcome: Outcome, found: str, *reports: Report, trust: str = "") -> Finding:
     first = reports[0]
     return Finding(outcome, found, trust or str(first.trust), first.platform, first.finished, reports)
+
+
+def cut(text: str, most: int = 300) -> str:
+    """One line, of a length that is read."""
+    line = " ".join(text.split())
+    return line if len(line) <= most else line[: most - 1] + "…"

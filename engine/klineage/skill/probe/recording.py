@@ -9,10 +9,8 @@ from klineage.gate import Report, report_to_json
 from klineage.skill.card import Card, Evidence, Precondition, Probe, Risk
 from klineage.skill.library import report_name
 from klineage.skill.probe.choosing import CHANGES
-from klineage.skill.probe.judging import Finding
+from klineage.skill.probe.judging import Finding, cut
 from klineage.skill.staleness import probe_fingerprint
-
-_SHOWN = 300  # characters of a sentence in a note or a risk
 
 
 def next_evidence(card: Card) -> str:
@@ -105,9 +103,3 @@ def none_found(card: Card) -> Risk | None:
     tried = "; ".join(f"{p.key} {probe.found.partition(':')[0]}" for p, probe in done)
     keys = tuple(dict.fromkeys(key for _, probe in done for key in probe.evidence))
     return Risk(cut(f"nothing broke when it was probed with {tried}"), "none-found", "probe", keys)
-
-
-def cut(text: str) -> str:
-    """One line, of a length that is read."""
-    line = " ".join(text.split())
-    return line if len(line) <= _SHOWN else line[: _SHOWN - 1] + "…"

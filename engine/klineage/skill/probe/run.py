@@ -15,6 +15,7 @@ from klineage.skill.probe.recording import doubted, recorded
 from klineage.skill.probe.renumbering import Untestable
 from klineage.skill.probe.search import Boundary, search, with_boundary
 from klineage.skill.probe.state import State, states_of
+from klineage.skill.staleness import probe_is_stale
 
 _MOST_STATES = 3  # of a card's own states that are tried until one says something
 
@@ -109,6 +110,10 @@ def written(card: Card, probed: Probed) -> Card:
         return card
     if not probed.change:
         return doubted(card, probed.key, probed.finding, state.lineage, state.commit)
+    own = precondition_of(card, probed.key)
+    fresh = own.probe is not None and own.probe.outcome != "untested" and not probe_is_stale(own)
+    if probed.finding.outcome == "untested" and fresh:
+        return card  # a noisy day takes back nothing that was seen
     card = recorded(
         card, probed.key, probed.change, dict(probed.settings), probed.finding, state.lineage, state.commit
     )

@@ -14,8 +14,8 @@ from klineage.skill.card import Card, Precondition, Risk
 from klineage.skill.checks import check, used_names
 from klineage.skill.facts import ITEMSIZE
 from klineage.skill.probe.choosing import Violation, older
-from klineage.skill.probe.judging import Finding, Judge
-from klineage.skill.probe.recording import cut, with_precondition, with_reports
+from klineage.skill.probe.judging import Finding, Judge, cut
+from klineage.skill.probe.recording import with_precondition, with_reports
 from klineage.skill.probe.renumbering import Untestable
 from klineage.skill.probe.state import State
 from klineage.skill.probe.violations import inner_dim, violated

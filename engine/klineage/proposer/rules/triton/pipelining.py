@@ -116,7 +116,7 @@ PIPELINING = Rule(
     known={
         "Storage": Known(change="setting", settings={"name": "*", "value": "x4"}),
         "Layout": Known(
-            "row_alignment() >= 4", "misalign", {"buffer": "*", "bytes": "1", "code": "async_copy"}
+            "row_alignment() >= 16", "misalign", {"buffer": "*", "bytes": "1", "code": "async_copy"}
         ),
         "Hardware": Known('satisfies("nvidia-sm80")', "platform", {"code": "async_copy"}),
     },

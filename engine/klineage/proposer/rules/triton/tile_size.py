@@ -194,7 +194,7 @@ TILE_SIZE = Rule(
     apply=apply,
     after=("autotune", "pipeline", "loop_pipeline", "warps"),
     known={
-        "Storage": Known(change="setting", settings={"name": "*", "value": "x4"}),
+        "Storage": Known(change="setting", settings={"name": "*", "value": "x2"}),
         "Layout": Known(change="size", settings={"dim": "*", "value": "+1"}),
         "Data types": Known(change="setting", settings={"name": "*", "value": "/16"}),
     },
