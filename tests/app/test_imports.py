@@ -7,7 +7,20 @@ import subprocess
 import sys
 from pathlib import Path
 
-HEAVY = ("torch", "triton", "numpy", "anthropic", "git", "tree_sitter", "pygments.lexers", "mcp", "ray")
+HEAVY = (
+    "torch",
+    "triton",
+    "numpy",
+    "anthropic",
+    "git",
+    "tree_sitter",
+    "pygments.lexers",
+    "mcp",
+    "ray",
+    "ruamel.yaml",
+    "simpleeval",
+    "pydantic",
+)
 
 _FIRST_PAINT = """
 import asyncio, json, sys
