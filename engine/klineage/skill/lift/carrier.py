@@ -43,18 +43,6 @@ def carrier_of(transition: Transition, evidence: tuple[str, ...] = ()) -> Carrie
     return Carrier(mark.join(before + more), mark.join(after + more), settings_of(transition), evidence)
 
 
-def hunks(carrier: Carrier, surface: Surface) -> tuple[tuple[str, str], ...]:
-    """(before, after) of each run of changed lines, as ``carrier_of`` wrote them, or as a person left them.
-
-    One pair for code that has no gaps, or not equally many on both sides; none for what is the same on both.
-    """
-    mark = re.compile(rf"^{re.escape(gap(surface))}\n", re.MULTILINE)
-    before, after = mark.split(carrier.before), mark.split(carrier.after)
-    if len(before) != len(after):
-        before, after = [carrier.before], [carrier.after]
-    return tuple(pair for pair in zip(before, after, strict=True) if pair[0] != pair[1])
-
-
 def _acted_on(transition: Transition) -> str:
     """The function that a change of macros and types acts on, where nothing in a function changes; else nothing."""
     act = acted(transition)
