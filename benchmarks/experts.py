@@ -28,7 +28,7 @@ from klineage.resources import shipped
 Row = dict[str, Any]
 _KERNELS = {"triton": "triton/kernel.py", "cuda": "cuda/kernel.cu"}
 _COMPETENT = "triton/reference.py"  # what a target workload has in an expert's place
-_ALSO = "triton/persistent.py"  # a second form of the same expert
+_NO_EXPERTS = ("kernel.py", "reference.py", "naive.py")  # beside them: further forms of the expert
 
 
 def measured(folder: Path, rounds: int, slow: bool, limits: dict[str, float]) -> list[Row]:
@@ -44,9 +44,9 @@ def measured(folder: Path, rounds: int, slow: bool, limits: dict[str, float]) ->
         path = kernels.get("triton", folder / _COMPETENT)
         contenders.append(contest.triton_expert(path, folder.name, where))
         contenders[0].name = "expert in Triton" if kernels else "competent kernel in Triton"
-    if (folder / _ALSO).is_file():
-        contenders.append(contest.triton_expert(folder / _ALSO, folder.name, where))
-        contenders[-1].name = "expert in Triton, persistent"
+    for path in sorted(p for p in (folder / "triton").glob("*.py") if p.name not in _NO_EXPERTS):
+        contenders.append(contest.triton_expert(path, folder.name, where))
+        contenders[-1].name = f"expert in Triton, {path.stem}"
     if "cuda" in kernels:
         platform = str((triton_gpu.device() or {})["platform"])
         contenders.append(contest.cuda_expert(kernels["cuda"], where, platform))

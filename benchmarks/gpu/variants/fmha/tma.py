@@ -8,6 +8,8 @@ SPDX-License-Identifier: MIT
 # tune: BLOCK_M=128 BLOCK_N=64 num_warps=8 num_stages=4
 # tune: BLOCK_M=64 BLOCK_N=128 num_warps=4 num_stages=2
 # tune: BLOCK_M=64 BLOCK_N=64 num_warps=4 num_stages=3
+# tune: BLOCK_M=256 BLOCK_N=32 num_warps=8 num_stages=3
+# tune: BLOCK_M=256 BLOCK_N=64 num_warps=16 num_stages=2
 
 import math
 
