@@ -18,3 +18,10 @@ class Fit:
     locus: str
     settings: dict[str, str] = field(default_factory=dict)
     adapted: tuple[str, ...] = ()
+
+
+def free(name: str, taken: set[str]) -> str:
+    """The name, or one like it that is not taken."""
+    while name in taken:
+        name += "_"
+    return name

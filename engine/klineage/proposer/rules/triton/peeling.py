@@ -97,6 +97,8 @@ def _live(unit: Unit, loop: Node) -> dict[str, Node]:
         pair = sides(statement)
         if pair is None or left is None or unit.text(left) not in names(unit, pair[1]):
             continue
+        if tl_calls(unit, pair[1], "load"):
+            continue  # its mask is written where it is used, and has no name
         if any(n.type == "comparison_operator" for n in walk(pair[1])):
             found[unit.text(pair[0])] = statement
     return found
