@@ -65,7 +65,7 @@ async def test_an_agent_retrieves_checks_and_gates(place: Path) -> None:
         assert not found.is_error
         assert [hit["id"] for hit in found.structured_content["hits"]] == ["c.unroll"]
         assert "lifted from row_norms" in found.content[0].text
-        assert "not here: the kernel has restrict already" in found.content[0].text
+        assert "not here: restrict is there already" in found.content[0].text
 
         shown = await agent.call_tool("show", {"card": "c.unroll"})
         assert "Check: `columns % 4 == 0`" in shown.content[0].text

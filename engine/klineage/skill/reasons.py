@@ -149,7 +149,9 @@ class Judge:
     def _hardware(self, row: Row) -> Iterator[Need]:
         wanted = self._target.platform
         if wanted and not any(likeness.of_platform(wanted, p) for p in row.platforms):
-            yield Need("platform", " or ".join(row.platforms) or "a trial", f"nobody has shown it on {wanted}")
+            yield Need(
+                "platform", " or ".join(row.platforms) or "a trial", f"nobody has shown it on {wanted}"
+            )
 
     def _contract(self, row: Row) -> Iterator[Need]:
         prior = self._target.prior
@@ -166,7 +168,10 @@ class Judge:
             return
         places = self._places(row.anchor) if row.anchor else ("",)
         if not places:
-            yield Need("anchor", "a place of its kind", "its anchor is nowhere in this kernel")
+            there = [feature for feature in row.conflicts if feature.name in self._seen]
+            yield from (_in_the_way(row, feature) for feature in there)
+            if not there:
+                yield Need("anchor", "a place of its kind", "its anchor is nowhere in this kernel")
             return
         # It holds where one of its places has what it requires, and nothing that is in its way.
         faults = [list(self._faults(row, place)) for place in places]
@@ -177,6 +182,8 @@ class Judge:
         from klineage.skill.contract import is_there, seen_from
 
         seen = seen_from(place, self._target.features)
+        if not place or self._target.surface != "triton":  # a mechanism of C or CUDA is one of its whole file
+            seen = tuple(ContractFeature(name) for name in self._seen)
         platform = self._target.platform
         for feature in row.requires:
             by_word = (
@@ -217,7 +224,6 @@ def _required(feature: ContractFeature) -> Need:
 
 
 def _in_the_way(row: Row, feature: ContractFeature) -> Need:
-    where = _PLACES[feature.where]
     if any(feature.name == provided.name for provided in row.provides):
-        return Need("conflict", feature.name, f"{where} has {feature.name} already")
-    return Need("conflict", feature.name, f"{feature.name} is in the way: {where} has it")
+        return Need("conflict", feature.name, f"{feature.name} is there already")
+    return Need("conflict", feature.name, f"{feature.name} is in the way: {_PLACES[feature.where]} has it")

@@ -7,12 +7,15 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from klineage.resources import shipped
 from klineage.skill import likeness
 from klineage.skill.card import ContractFeature, Scope
 from klineage.skill.index import Row, index_of, row_of, together, without
 from klineage.skill.paths import paths
 from klineage.skill.retrieval import Retrieved, explain, retrieve
-from klineage.skill.target import Target
+from klineage.skill.target import Target, target_of
+from klineage.walk.reading import read_kernel
+from klineage.workload import load
 
 from .cards_for_tests import PLATFORM, a_card, admitted
 
@@ -224,7 +227,7 @@ def test_a_near_miss_says_what_must_come_first() -> None:
     assert ids(retrieve(index, Target("gemm", "c", PLATFORM, ("simd",)))) == {"c.unroll"}
     again = explain(index, Target("gemm", "c", PLATFORM, ("simd", "unroll")), "c.unroll")
     assert again is not None
-    assert [(need.kind, need.why) for need in again.needs] == [("conflict", "the kernel has unroll already")]
+    assert [(need.kind, need.why) for need in again.needs] == [("conflict", "unroll is there already")]
     assert explain(index, Target("gemm"), "c.nothing") is None
 
 
@@ -261,3 +264,80 @@ def test_the_way_on_begins_with_what_the_kernel_has() -> None:
         == ()
     )
     assert paths(index, Target("gemm", "triton", "", ()), lambda lineage: commits) == ()
+
+
+def of_kernel(source: bytes = b"", platform: str = PLATFORM, prior: tuple[str, ...] = ()) -> Target:
+    workload = load("softmax")
+    kernel = read_kernel(shipped("experts") / "softmax" / "c" / "kernel.c", workload)
+    return target_of(replace(kernel, source=source) if source else kernel, workload, platform, prior=prior)
+
+
+NAIVE = b"""#include <stdint.h>
+
+void softmax(const float *x, float *y, int64_t rows, int64_t columns)
+{
+    for (int64_t r = 0; r < rows; ++r)
+        for (int64_t c = 0; c < columns; ++c)
+            y[r * columns + c] = x[r * columns + c];
+}
+"""
+
+
+def at_anchor(query: str, *names: str, requires: tuple[str, ...] = (), check: str = "") -> Row:
+    card = admitted(a_card("c.simd", action="simd", check=check), "gemm")
+    there = tuple(ContractFeature(name) for name in names)
+    contract = replace(
+        card.contract, requires=tuple(ContractFeature(n) for n in requires), provides=there, conflicts=there
+    )
+    return replace(row_of(card), anchor=query, requires=contract.requires, provides=there, conflicts=there)
+
+
+LOOPS = '(for_statement) @anchor (#not-has-descendant? @anchor "for_statement")'
+
+
+def test_a_kernel_is_asked_at_its_own_places() -> None:
+    here = of_kernel(NAIVE)
+    assert here.prior == ()
+    assert [hit.row.id for hit in retrieve(index_of([at_anchor(LOOPS, "simd")]), here).hits] == ["c.simd"]
+    nowhere = retrieve(index_of([at_anchor("(while_statement) @anchor", "simd")]), here)
+    assert [(need.kind, need.why) for need in nowhere.near[0].needs] == [
+        ("anchor", "its anchor is nowhere in this kernel")
+    ]
+    broken = retrieve(index_of([at_anchor("(no_such_node) @anchor", "simd")]), here)
+    assert [hit.row.id for hit in broken.hits] == ["c.simd"]  # it proves nothing, so it keeps nothing away
+
+
+def test_what_a_c_kernel_has_it_has_everywhere() -> None:
+    expert = of_kernel()
+    assert {"simd", "unroll", "restrict"} <= set(expert.prior or ())
+    found = retrieve(index_of([at_anchor(LOOPS, "simd")]), expert)
+    assert [(need.kind, need.why) for need in found.near[0].needs] == [("conflict", "simd is there already")]
+    gone = retrieve(index_of([at_anchor("(while_statement) @anchor", "simd")]), expert)
+    assert [need.why for need in gone.near[0].needs] == ["simd is there already"]
+    assert retrieve(index_of([at_anchor(LOOPS, "prefetch", requires=("simd",))]), expert).hits
+    assert retrieve(index_of([at_anchor(LOOPS, "prefetch", requires=("smem_staging",))]), expert).hits == ()
+    by_word = of_kernel(prior=("smem_staging",))
+    assert retrieve(index_of([at_anchor(LOOPS, "prefetch", requires=("smem_staging",))]), by_word).hits
+
+
+def test_checks_are_asked_of_the_kernel() -> None:
+    here = of_kernel(NAIVE)
+    (hit,) = retrieve(index_of([at_anchor(LOOPS, "simd", check="itemsize == 4")]), here).hits
+    assert [(c.condition.key, c.state) for c in hit.checked] == [("p1", "holds")]
+    (near,) = retrieve(index_of([at_anchor(LOOPS, "simd", check="itemsize == 2")]), here).near
+    assert [(need.kind, need.what) for need in near.needs] == [("check", "Rows are contiguous.")]
+    (doubtful,) = retrieve(index_of([at_anchor(LOOPS, "simd", check="spill_bytes == 0")]), here).hits
+    assert [c.state for c in doubtful.checked] == ["unknown"]
+    assert any(caveat.startswith("not known: Rows are contiguous.") for caveat in doubtful.caveats)
+    own = replace(at_anchor(LOOPS, "simd", check='setting("distance") > 4'), settings={"distance": "8"})
+    assert [c.state for c in retrieve(index_of([own]), here).hits[0].checked] == ["holds"]
+    assert [
+        c.state for c in retrieve(index_of([replace(own, settings={"distance": "2"})]), here).near[0].checked
+    ] == ["fails"]
+
+
+def test_a_capability_of_the_hardware() -> None:
+    row = replace(at_anchor("", "prefetch"), requires=(ContractFeature("x86-64-v4", "hardware"),))
+    assert retrieve(index_of([row]), of_kernel(NAIVE, "cpu-x86-64-v4")).hits
+    (near,) = retrieve(index_of([row]), of_kernel(NAIVE)).near
+    assert [need.why for need in near.needs] == ["the hardware must have x86-64-v4"]
