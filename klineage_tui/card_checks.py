@@ -46,7 +46,7 @@ def choices_of(workspace: Workspace, surface: str, open_lineage: str = "") -> tu
     """The kernels of a language: the states that the walks of this workspace are at, the open one first, then the
     shipped experts."""
     from klineage.resources import shipped
-    from klineage.skill.admission.target import of_file, of_state
+    from klineage.skill.admission.target import of_file
 
     found = []
     for summary in sorted(workspace.lineages(), key=lambda s: s.id != open_lineage):
@@ -58,14 +58,27 @@ def choices_of(workspace: Workspace, surface: str, open_lineage: str = "") -> tu
             if head.number
             else f"{summary.title}, the expert"
         )
-        found.append(Choice(summary.id, where, partial(of_state, workspace, summary.id, head.commit)))
+        found.append(
+            Choice(summary.id, where, partial(_state, workspace, summary.id, head.commit, summary.id))
+        )
         if summary.sealed:
-            naive = partial(of_state, workspace, summary.id, "K0")
-            found.append(Choice(f"{summary.id}:K0", f"{summary.title}, the naive form", naive))
+            name, naive = f"{summary.id}:K0", workspace.lineage(summary.id)[0].commit
+            about = f"{summary.title}, the naive form"
+            found.append(Choice(name, about, partial(_state, workspace, summary.id, naive, name)))
     for file in sorted(shipped("experts").glob(f"*/{surface}/*.*")):
         if file.suffix in (".c", ".py", ".cu"):
             found.append(Choice(_told(file), "shipped with klineage", partial(of_file, file)))
     return tuple(found)
+
+
+def _state(workspace: Workspace, lineage: str, commit: str, name: str) -> Target:
+    """A state of a lineage, to be read and not to be run: nobody needs to trust it for that."""
+    from klineage.skill.admission.target import Target
+    from klineage.walk import Walk
+
+    walk = Walk(workspace, lineage)
+    meta = workspace.meta(commit)
+    return Target(name, walk.kernel_at(commit), walk.workload, meta.platform, lineage, commit)
 
 
 def _told(file: Path) -> str:
@@ -73,7 +86,7 @@ def _told(file: Path) -> str:
 
 
 def checked(card: Card, choice: Choice) -> Checked:
-    """The answers of a kernel. Raises KlineageError when it cannot be read, or its code may not be run here."""
+    """The answers of a kernel. Raises KlineageError when it cannot be read. Nothing of it is run."""
     from klineage.skill.anchors import find_anchor
     from klineage.skill.checks import check
     from klineage.skill.facts import facts

@@ -50,7 +50,7 @@ def why_not_here(card: Card, ref: Ref) -> str:
         return "it has many lines"
     if ref.kind == "precondition" and precondition_of(card, ref.key) is None:
         return "there is no precondition yet"
-    if ref.kind == "risk" and not ref.key:
+    if ref.kind == "risk" and not (ref.key and int(ref.key) < len(card.risks)):
         return "there is no risk yet"
     return ""
 

@@ -106,14 +106,14 @@ def disagreement_of(card: Card, marks: Marks) -> str:
 
 
 def _stale(card: Card, marks: Marks) -> str:
-    """Why something must be tested again: a probe, or a trial that no newer one on the same kernel renews."""
+    """Why something must be tested again: a probe, or a trial whose platform no other trial speaks for now."""
     if marks.unprobed:
         keys = sorted(marks.unprobed)
         return f"{_listed(keys)} {_was(keys)} edited since the probe"
     for trial in card.verification:
         if trial.key not in marks.stale or not trial.accepted:
             continue
-        if not any(_same_trial(v, trial) and v.key not in marks.stale for v in card.verification):
+        if not any(v.platform == trial.platform and counts(v, marks) for v in trials(card)):
             return f"{trial.key} rests on {_listed(marks.stale[trial.key])}, edited since"
     return ""
 

@@ -26,9 +26,9 @@ def suggestions(library: Library, workspace: Workspace, card: Card) -> tuple[Sug
 
 
 def told(suggestion: Suggestion) -> str:
-    """Why a kernel is held out, and who would put the card on it."""
+    """Who would put the card on a kernel, and in what that is held out."""
     dims = ", ".join(suggestion.held_out).replace("_", " ")
-    return f"held out: {dims}; {'its rule fits' if suggestion.fits else 'no rule fits: its code as a patch'}"
+    return f"{'rule fits' if suggestion.fits else 'as a patch'}; held out: {dims}"
 
 
 def try_on(

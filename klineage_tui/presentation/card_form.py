@@ -132,6 +132,12 @@ def card_form(
     return rows.form()
 
 
+def broken_form(problem: str, cells: int) -> Form:
+    """In place of a card that cannot be read: the sentence that names file, line and what to do, whole."""
+    lines = [compose(*row) for row in wrapped([(problem, "")], cells)]
+    return Form(lines, [None] * len(lines))
+
+
 def _what(rows: _Rows, card: Card, places: str) -> None:
     rows.field(Ref("intent"), [("intent", "muted")], card.intent, role="strong")
     about = f"{card.action} at {card.locus}" + (f", by the rule {card.rule}" if card.rule else "")

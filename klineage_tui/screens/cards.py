@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -42,6 +42,7 @@ class CardsScreen(CardsRuns):
         self._reading = True
         self._skipped: frozenset[str] = frozenset()
         self._wanted = ""  # a card that another place asked for
+        self._then: Callable[[], None] | None = None  # to be done once the library is read
         self._go_on = False  # a decision was taken: the next card comes by itself
         self._problems: dict[str, Mapping[str, Sequence[str]]] = {}  # revision -> what lint says of it
 
@@ -78,6 +79,9 @@ class CardsScreen(CardsRuns):
             self._queue = self._queue.next_needed()
             self._go_on = False
         self.redraw()
+        then, self._then = self._then, None
+        if then is not None:
+            then()
 
     def redraw(self) -> None:
         if self._reading:
@@ -139,7 +143,7 @@ class CardsScreen(CardsRuns):
             self._show_current()
             self.entitle_place(self._queue)
         elif message.view is self.form_view:
-            ref = self._form.refs[message.row]
+            ref = self._form.refs[message.row] if message.row < len(self._form.refs) else None
             if ref is not None:
                 self._field = ref
                 self.reveal_field(message.row)
@@ -201,6 +205,10 @@ class CardsScreen(CardsRuns):
         self._queue = self._queue.next_needed()
         self.forget_test()
         self.redraw()
+
+    def after_reading(self, then: Callable[[], None]) -> None:
+        self._then = then
+        self.reload()
 
     def go_on(self) -> None:
         self._go_on = True

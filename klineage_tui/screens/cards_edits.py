@@ -118,10 +118,26 @@ class CardsEdits(CardsPanes):
 
         def again(problem: str) -> None:
             self._deciding = False
-            self.reload()
-            self._ask_field(card, ref, typed.values, typed.reason, problem)
+            self.after_reading(lambda: self._ask_again(item.id, ref, typed, problem))
 
         self._save(item, changed, typed.reason, again)
+
+    def _ask_again(self, card_id: str, ref: Ref, typed: Typed, problem: str) -> None:
+        """Ask once more what could not be saved, on the card as it is by now, with what was typed."""
+        from klineage_tui.card_edits import added, why_not_here
+
+        here = self._queue.current
+        if here is None or here.id != card_id or here.card is None:
+            self.complain(problem)
+            return
+        card = here.card
+        if why_not_here(card, ref):  # it was to be added, or somebody has taken it out
+            card, ref = added(card, ref)
+        self._ask_field(card, ref, typed.values, typed.reason, problem)
+
+    def after_reading(self, then: Callable[[], None]) -> None:
+        """Read the library again, then do this."""
+        raise NotImplementedError
 
     def do_card_remove(self) -> None:
         from klineage_tui.card_edits import removed

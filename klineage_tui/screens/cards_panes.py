@@ -10,7 +10,7 @@ from textual.containers import Container, Vertical
 
 from klineage_tui.card_queue import CardQueue, Item
 from klineage_tui.presentation.card_evidence import Behind, behind
-from klineage_tui.presentation.card_form import Form, Ref, card_form
+from klineage_tui.presentation.card_form import Form, Ref, broken_form, card_form
 from klineage_tui.presentation.card_queue import card_heading, queue_counts, queue_lines, why_lines
 from klineage_tui.presentation.gate import GateView, gate_lines
 from klineage_tui.screens.place import Place
@@ -124,7 +124,7 @@ class CardsPanes(Place):
         why.show(Lines(why_lines(item, self.host.keys_in_force, cells)))
         if item.card is None:
             pane.entitle([("CARD  ", ""), ("cannot be read", "$verdict-fail")])
-            self._form = Form()
+            self._form = broken_form(item.why, cells)
         else:
             self.entitle_card(self._checked_on())
             self._form = card_form(item.card, item.marks, cells, answers, places)

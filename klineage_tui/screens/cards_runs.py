@@ -145,7 +145,7 @@ class CardsRuns(CardsEdits):
         stages = self.run_lines(replace(run.view, keys={})) if run.view.stages or run.view.running else []
         if not running:
             outcome = textwrap.wrap(sentence(run.outcome), self.lower_cells, break_on_hyphens=False)
-            return [*(compose((piece, "strong")) for piece in outcome), *said, *stages]
+            return [*(compose((piece, "strong")) for piece in outcome), *stages]
         stopping = (
             "stopping …"
             if run.cancel.is_set()

@@ -1,0 +1,371 @@
+"""Cards in the app, on real cards that were lifted from a real lineage; tests of them are real gates of C kernels."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import nullcontext
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from klineage.lineage import Workspace
+from klineage.skill.card import Probe, Verification
+from klineage.skill.library import Library
+from klineage.skill.lift import source_of
+from klineage.skill.lift.shelving import lift, put
+from klineage.skill.staleness import fingerprints, verified_by
+from textual.pilot import Pilot
+from textual.widgets import Input, Static
+
+from klineage_tui.app import KlineageApp
+from klineage_tui.config import Config
+from klineage_tui.presentation.card_form import Ref
+from klineage_tui.screens.card_evidence import EvidenceScreen
+from klineage_tui.screens.card_fields import FieldDialog
+from klineage_tui.screens.card_lists import Choose, RevisionsScreen
+from klineage_tui.screens.cards import CardsScreen
+from klineage_tui.screens.dialog import AskReason, Confirm
+from klineage_tui.screens.edit import EditScreen
+from klineage_tui.screens.history import HistoryScreen
+from klineage_tui.session import Session
+from klineage_tui.themes import load_themes
+from klineage_tui.widgets.code_area import CodeArea
+from klineage_tui.widgets.diff_view import DiffView
+from klineage_tui.widgets.pane import Pane
+
+from ..engine.skill.lineages import Lineage, Showed
+from .driving import SIZE, said, until
+
+LINEAGE = "softmax-c"
+CARD = "c.vector-types"
+
+
+@pytest.fixture(scope="module")
+def lifted(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A workspace with one sealed lineage and the cards that are lifted from it."""
+    folder = tmp_path_factory.mktemp("lifted") / "workspace"
+    workspace = Workspace.create(folder)
+    Lineage.open(workspace, "softmax").seal({"vector-types": Showed(0.85)})
+    library = Library.of(workspace)
+    put(library, lift(source_of(workspace), library))
+    workspace.close()
+    return folder
+
+
+@pytest.fixture
+def library(lifted: Path, tmp_path: Path, own_folders: Path) -> Iterator[Library]:
+    """The library of a copy of that workspace, as another process would see it."""
+    shutil.copytree(lifted, tmp_path / "workspace")
+    opened = Library.open(tmp_path / "workspace")
+    yield opened
+    opened.close()
+
+
+def app_on(library: Library, own_folders: Path, lineage: str | None = LINEAGE) -> KlineageApp:
+    session = Session(own_folders / "session.json")
+    return KlineageApp(library.path, lineage, Config(), load_themes(), session)
+
+
+def cards(app: KlineageApp) -> CardsScreen:
+    return next(screen for screen in app.screen_stack if isinstance(screen, CardsScreen))
+
+
+def text(app: KlineageApp, view: str) -> str:
+    document = getattr(cards(app), view).document
+    return "\n".join(document.line(row).text for row in range(len(document)))
+
+
+def field(app: KlineageApp, ref: Ref) -> str:
+    """Everything that the form says of one field."""
+    form = cards(app)._form
+    return " ".join(
+        " ".join(line.text for line, at in zip(form.lines, form.refs, strict=True) if at == ref).split()
+    )
+
+
+async def opened(app: KlineageApp, pilot: Pilot[int], card_id: str = CARD) -> None:
+    """Cards shows a card, the cursor in its form."""
+    await until(lambda: app.walk is not None)
+    await pilot.press("3")
+    await until(lambda: isinstance(app.screen, CardsScreen) and cards(app)._queue.items != ())
+    await at(app, pilot, card_id)
+    await pilot.press("enter")
+
+
+async def at(app: KlineageApp, pilot: Pilot[int], card_id: str) -> None:
+    screen = cards(app)
+    screen.queue_view.focus()
+    rows = [item.id for item in screen._queue.items]
+    screen.queue_view.move_to(rows.index(card_id))
+    await until(lambda: screen._queue.current is not None and screen._queue.current.id == card_id)
+    await pilot.pause()
+
+
+async def on(app: KlineageApp, pilot: Pilot[int], ref: Ref) -> None:
+    """The cursor of the form on a field."""
+    screen = cards(app)
+    screen.form_view.focus()
+    screen.form_view.move_to(screen._form.row_of(ref))
+    await until(lambda: screen._field == ref)
+    await pilot.pause()
+
+
+async def answer(app: KlineageApp, pilot: Pilot[int], **values: str) -> None:
+    """Fill the dialog of a field, and send it."""
+    await until(lambda: isinstance(app.screen, FieldDialog) and app.screen.focused is not None)
+    for name, value in values.items():
+        app.screen.query_one(f"#field-{name}", Input).value = value
+    await pilot.pause()
+    await pilot.press("enter")
+
+
+async def because(app: KlineageApp, pilot: Pilot[int], reason: str) -> None:
+    await until(lambda: isinstance(app.screen, AskReason) and app.screen.focused is not None)
+    await pilot.press(*reason, "enter")
+
+
+def probe_of(library: Library, key: str) -> Probe:
+    """The probe of a precondition, as it is on disk."""
+    probe = next(p.probe for p in library.get(CARD).preconditions if p.key == key)
+    assert probe is not None
+    return probe
+
+
+def tried(library: Library) -> None:
+    """Admit the card by a trial of what it says now."""
+    card = library.get(CARD)
+    trial = Verification(
+        "v1", "bmm-c:K0", "bmm", "c", "cpu-x86-64-v3", (), "rules:vector-types", True, "as it says", ("workload",),
+        quantity="time", gain=2.0, low=1.9, high=2.1, trust="measured-cpu", when="2026-11-01T00:00:00Z",
+        rested_on=fingerprints(card),
+    )  # fmt: skip
+    library.save(replace(card, status="admitted", verification=(trial,)))
+
+
+async def test_an_edited_precondition_goes_stale_is_probed_and_admitted_again(
+    library: Library, own_folders: Path
+) -> None:
+    tried(library)
+    app = app_on(library, own_folders)
+    ref = Ref("precondition", "p5")
+    async with app.run_test(size=SIZE, notifications=True) as pilot:
+        await opened(app, pilot)
+        assert "v1 ok" in field(app, Ref("verification", "v1"))
+        assert "UNTESTED platform" in field(app, ref)
+        await on(app, pilot, ref)
+        await pilot.press("e")
+        await answer(app, pilot, text="Vector registers of 32 bytes and more.")
+        assert isinstance(app.screen, FieldDialog), "a change without a reason is not taken"
+        assert "Say why" in said(app)
+        await answer(app, pilot, reason="SSE is too narrow")
+        await until(lambda: "v1 STALE" in field(app, Ref("verification", "v1")))
+        assert "edited since: precondition.p5" in field(app, Ref("verification", "v1"))
+        assert "on no held-out kernel yet" in field(app, Ref("verified"))
+        assert not verified_by(library.get(CARD))
+
+        await pilot.press("p")
+        await until(lambda: isinstance(app.screen, Confirm))
+        await pilot.press("enter")  # the copied repository's code is somebody else's: asked once
+        await until(lambda: probe_of(library, "p5").outcome != "untested", 60)
+        await until(lambda: cards(app)._run is None and "UNTESTED" not in field(app, ref))
+        probe = probe_of(library, "p5")
+        assert probe.trust == "measured-cpu" and probe.evidence
+        assert probe.outcome.upper() in field(app, ref)
+        assert "PROBE" in cards(app).query_one("#behind", Pane).title_text
+
+        for number in range(
+            2, 5
+        ):  # a machine that is busy may be too noisy for a number: tried again, as a person would
+            await pilot.press("g")
+            await until(lambda: isinstance(app.screen, Choose), 60)
+            await pilot.press("enter")
+            await until(lambda number=number: f"v{number} " in text(app, "form_view"), 120)
+            if library.get(CARD).verification[-1].accepted:
+                break
+        await until(lambda: "ACCEPTED; it admits the card" in text(app, "run_view"))
+        assert cards(app)._queue.on(CARD).current.standing in ("admitted", "disagreement", "probe")  # type: ignore[union-attr]
+    card = library.get(CARD)
+    assert [trial.key for trial in verified_by(card)] == [card.verification[-1].key]
+    assert card.verification[0].key == "v1", "the log is added to, and never rewritten"
+    assert library.history(CARD)[0].kind == "evidence"
+
+
+async def test_a_trial_can_be_stopped_and_then_nothing_is_written(
+    library: Library, own_folders: Path
+) -> None:
+    app = app_on(library, own_folders)
+    before = library.source(CARD)
+    async with app.run_test(size=SIZE, notifications=True) as pilot:
+        await opened(app, pilot)
+        await pilot.press("g")
+        await until(lambda: isinstance(app.screen, Choose), 60)
+        await pilot.press("enter")
+        await until(lambda: cards(app)._run is not None)
+        await pilot.press("e")
+        assert "it is being tested" in said(app)
+        await pilot.press("escape")
+        await until(lambda: cards(app)._run is None, 60)
+        assert "stopped; nothing was written" in text(app, "run_view")
+    assert library.source(CARD) == before
+
+
+async def test_decisions_go_to_the_next_card_and_can_be_taken_back(
+    library: Library, own_folders: Path
+) -> None:
+    tried(library)
+    card = library.get(CARD)
+    library.save(replace(card, status="hypothesis"))
+    app = app_on(library, own_folders)
+    async with app.run_test(size=SIZE, notifications=True) as pilot:
+        await opened(app, pilot, "c.unroll")
+        await pilot.press("a")
+        assert "no held-out kernel shows what it says now" in said(app)
+        await at(app, pilot, CARD)
+        await pilot.press("a")
+        await until(lambda: library.get(CARD).status == "admitted")
+        await until(lambda: cards(app)._queue.current.id != CARD)  # type: ignore[union-attr]
+        await pilot.press("u")
+        await until(lambda: library.get(CARD).status == "hypothesis")
+        await pilot.press("ctrl+r")
+        await until(lambda: library.get(CARD).status == "admitted")
+
+        await at(app, pilot, "c.unroll")
+        await pilot.press("x")
+        await because(app, pilot, "the compiler does it")
+        await until(lambda: library.get("c.unroll").status == "retired")
+        await until(lambda: "x retired   c.unroll" in text(app, "queue_view"))
+        assert library.get("c.unroll").retired == "the compiler does it"
+
+        here = cards(app)._queue.current
+        assert here is not None
+        await pilot.press("s")
+        await until(lambda: f"{here.id} later" in text(app, "queue_view"))
+        assert cards(app)._queue.current is not None and cards(app)._queue.current.id != here.id
+    assert library.history("c.unroll")[0].reason == "the compiler does it"
+
+
+async def test_from_a_precondition_to_the_lines_behind_it_and_on_to_history(
+    library: Library, own_folders: Path
+) -> None:
+    app = app_on(library, own_folders)
+    async with app.run_test(size=SIZE, notifications=True) as pilot:
+        await opened(app, pilot)
+        await on(app, pilot, Ref("anchor"))
+        await pilot.press("enter")
+        await until(lambda: isinstance(app.screen, EvidenceScreen) and app.screen.query_one(DiffView).marked)
+        screen = app.screen
+        assert isinstance(screen, EvidenceScreen)
+        place = screen._shown.places[0]
+        view = screen.query_one(DiffView)
+        await until(lambda: view.line_numbers[0] == place.line)
+        assert "for" in view.document.line(view.cursor_row).text
+        commit = screen._shown.evidence.commit
+        await pilot.press("H")
+        await until(lambda: isinstance(app.screen, HistoryScreen))
+        history = app.screen
+        assert isinstance(history, HistoryScreen)
+        await until(lambda: history.graph.step is not None and history.graph.step.commit == commit)
+
+
+async def test_the_whole_card_is_checked_as_it_is_typed_and_a_draft_is_kept(
+    library: Library, own_folders: Path
+) -> None:
+    app = app_on(library, own_folders)
+    async with app.run_test(size=SIZE, notifications=True) as pilot:
+        await opened(app, pilot)
+        before = library.source(CARD)
+        await pilot.press("w")
+        await until(lambda: isinstance(app.screen, EditScreen) and bool(app.screen.query(CodeArea)))
+        area = app.screen.query_one(CodeArea)
+        area.text = area.text.replace("intent:", "intend:", 1)
+        await until(lambda: "intend" in str(app.screen.query_one("#edit-problem", Static).render()))
+        await pilot.press("ctrl+s")
+        assert isinstance(app.screen, EditScreen), "what cannot be read is not taken"
+        await pilot.press("escape")
+        await until(lambda: isinstance(app.screen, CardsScreen))
+        assert library.source(CARD) == before
+
+        await pilot.press("w")
+        await until(lambda: isinstance(app.screen, Confirm))
+        await pilot.press("enter")
+        await until(lambda: isinstance(app.screen, EditScreen) and bool(app.screen.query(CodeArea)))
+        area = app.screen.query_one(CodeArea)
+        assert "intend:" in area.text
+        area.text = area.text.replace("intend:", "# by hand\nintent:", 1)
+        await pilot.press("ctrl+s")
+        await because(app, pilot, "a note")
+        await until(lambda: b"# by hand\nintent:" in library.source(CARD))
+    assert library.history(CARD)[0].reason == "a note"
+
+
+async def test_the_external_editor(
+    library: Library, own_folders: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = tmp_path / "editor.py"
+    script.write_text("import sys; p = open(sys.argv[1], 'a'); p.write('\\nSeen by hand.\\n')")
+    monkeypatch.delenv("VISUAL", raising=False)
+    monkeypatch.setenv("EDITOR", f"{sys.executable} {script}")
+    app = app_on(library, own_folders)
+    monkeypatch.setattr(app, "suspend", nullcontext)
+    async with app.run_test(size=SIZE, notifications=True) as pilot:
+        await opened(app, pilot)
+        await pilot.press("E")
+        await because(app, pilot, "seen")
+        await until(lambda: library.get(CARD).notes.endswith("Seen by hand."))
+        await pilot.press("r")
+        await until(lambda: isinstance(app.screen, RevisionsScreen))
+        await until(lambda: app.screen.query_one(DiffView).changed[0] > 0)
+        await pilot.press("escape")
+
+
+async def test_somebody_elses_edit_is_not_overwritten_and_what_was_typed_is_kept(
+    library: Library, own_folders: Path
+) -> None:
+    app = app_on(library, own_folders)
+    async with app.run_test(size=SIZE, notifications=True) as pilot:
+        await opened(app, pilot)
+        await on(app, pilot, Ref("intent"))
+        await pilot.press("e")
+        await until(lambda: isinstance(app.screen, FieldDialog))
+        library.save(replace(library.get(CARD), notes="from elsewhere"), "Bo", "a note")
+        await answer(app, pilot, intent="Compute many lanes at once", reason="shorter")
+        await until(lambda: isinstance(app.screen, FieldDialog) and app.screen.reason == "shorter")
+        await until(lambda: "has changed" in str(app.screen.query_one("#field-problem", Static).render()))
+        assert app.screen.values()["intent"] == "Compute many lanes at once"  # type: ignore[attr-defined]
+        assert library.get(CARD).notes == "from elsewhere"
+        await until(lambda: cards(app)._queue.on(CARD).current.card.notes == "from elsewhere")  # type: ignore[union-attr]
+        await pilot.press("enter")
+        await until(lambda: library.get(CARD).intent == "Compute many lanes at once")
+    assert library.get(CARD).notes == "from elsewhere", "both edits are there"
+
+
+async def test_the_checks_of_a_card_are_asked_of_a_kernel(library: Library, own_folders: Path) -> None:
+    app = app_on(library, own_folders)
+    async with app.run_test(size=SIZE, notifications=True) as pilot:
+        await opened(app, pilot)
+        await pilot.press("c")
+        await until(lambda: isinstance(app.screen, Confirm | Choose))
+        await pilot.press("enter")
+        await until(lambda: "there:" in field(app, Ref("precondition", "p3")), 60)
+        assert "checked on" in cards(app).query_one("#card", Pane).title_text
+
+
+async def test_a_broken_card_is_named_by_line_and_the_rest_opens(library: Library, own_folders: Path) -> None:
+    from klineage.skill.library_git import Change, GitShelf
+    from klineage.skill.library_history import Word
+
+    shelf = library.shelf
+    assert isinstance(shelf, GitShelf)
+    source = library.source("c.unroll").replace(b"intent:", b"intend:", 1)
+    shelf.commit(lambda _: Change(Word("By hand"), {"cards/c.unroll.md": source}))
+    app = app_on(library, own_folders)
+    async with app.run_test(size=(80, 24), notifications=True) as pilot:
+        await opened(app, pilot)
+        assert text(app, "queue_view").startswith("! BROKEN    c.unroll")
+        await at(app, pilot, "c.unroll")
+        assert re.search(r"c\.unroll\.md:\d+: .*intend", " ".join(text(app, "form_view").split()))
+        await pilot.press("p")
+        assert "it cannot be read" in said(app)
