@@ -57,7 +57,8 @@ def renumbered(state: State, name: str, value: str) -> State:
         raise Untestable(f"the instance has no setting {name!r} that can be changed{has}")
     if after.hash == state.after.hash:
         raise Untestable(f"{name} is {number} already")
-    return replace(state, after=after, before=before or state.before)
+    own = {name: number} if name in state.settings else {}
+    return replace(state, after=after, before=before or state.before, settings={**state.settings, **own})
 
 
 def _everything(state: State, value: str) -> State:
