@@ -23,6 +23,7 @@ from klineage.skill.card import Contract, ContractFeature, Place
 from klineage.skill.transitions import RULE_PREFIX, Transition
 from klineage.surface.tree import function_locus, parse_kernel
 
+_LEAST = re.compile(r'satisfies\("([\w-]+)"\)')
 _WIDTH: tuple[Place, ...] = ("anchor", "function", "kernel")
 
 
@@ -31,7 +32,8 @@ def derived(transitions: Sequence[Transition], pool: Iterable[Transition] = ()) 
 
     provides:  what each of them added, as near to the anchor as it always was.
     requires:  what was there before each of them, and without which its edit cannot be made on any earlier state of
-               its lineage. The states are those of ``pool``, the other transitions of the same lineages.
+               its lineage. The states are those of ``pool``, the other transitions of the same lineages. And the platform
+               that its rule names as the least, where every transition was made on one that has it.
     conflicts: what it provides, at that place already: it cannot be put on twice.
     """
     if not transitions:
@@ -40,9 +42,22 @@ def derived(transitions: Sequence[Transition], pool: Iterable[Transition] = ()) 
     before = _common([_relative(t, t.features_before) for t in transitions])
     states = tuple(pool)
     needed = set.intersection(*({f.name for f in _necessary(t, states)} for t in transitions))
-    requires = tuple(feature for feature in before if feature.name in needed)
+    requires = (*_hardware(transitions), *(feature for feature in before if feature.name in needed))
     conflicts = tuple(f for f in provides if not any(_begins_with(t, f) for t in transitions))
     return Contract(requires, provides, conflicts)
+
+
+def _hardware(transitions: Sequence[Transition]) -> tuple[ContractFeature, ...]:
+    """The capabilities that a rule's own check asks of the platform, ``satisfies("nvidia-sm80")``."""
+    first = transitions[0]
+    known = [rule.known for rule in rules.RULES[first.surface] if rule.name == first.rule]
+    checks = (_LEAST.fullmatch(one.check.strip()) for each in known for one in each.values())
+    names = sorted({match[1] for match in checks if match is not None})
+    return tuple(
+        ContractFeature(name, "hardware")
+        for name in names
+        if all(capable(t.platform, name) for t in transitions)
+    )
 
 
 @lru_cache(maxsize=512)
@@ -177,17 +192,14 @@ def capable(platform: str, capability: str) -> bool:
 def _relative(transition: Transition, features: Iterable[Feature]) -> tuple[ContractFeature, ...]:
     """Mechanisms as they are seen from the anchor of a transition."""
     place = acted(transition).place
-    home = place.locus if place is not None else transition.step.locus
-    found = (ContractFeature(f.name, _where(f.locus, home, transition.step.locus)) for f in features)
-    return tuple(sorted(set(found)))
+    return seen_from(place.locus if place is not None else transition.step.locus, features)
 
 
-def _where(locus: str, *homes: str) -> Place:
-    """How far a mechanism is from the anchor, or from the place that the step names."""
-    plain = [re.sub(r"#\d+(?=\])", "", home) for home in homes if home]
-    if locus in homes or re.sub(r"#\d+(?=\])", "", locus) in plain:
+def _where(locus: str, home: str) -> Place:
+    """How far a mechanism is from a place; twin loops of one name are one place."""
+    if re.sub(r"#\d+(?=\])", "", locus) == re.sub(r"#\d+(?=\])", "", home):
         return "anchor"
-    return "function" if function_locus(locus) in {function_locus(home) for home in homes} else "kernel"
+    return "function" if function_locus(locus) == function_locus(home) else "kernel"
 
 
 def _common(seen: Sequence[tuple[ContractFeature, ...]]) -> tuple[ContractFeature, ...]:

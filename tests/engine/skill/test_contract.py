@@ -8,8 +8,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from klineage.kernel import Feature
+from klineage.skill.anchoring import anchor_query
+from klineage.skill.anchors import find_anchor
 from klineage.skill.card import Contract, ContractFeature
-from klineage.skill.contract import can_be_made, capable, consistent, derived
+from klineage.skill.contract import can_be_made, capable, consistent, derived, is_there, seen_from
 from klineage.skill.transitions import Transition
 
 
@@ -56,19 +58,23 @@ def test_a_step_of_nobody_known_is_carried_over_as_a_difference(known: tuple[Tra
     [
         (Contract(), "gemm-c K2 also adds cache_block, which the card does not provide"),
         (
-            Contract(provides=(ContractFeature("cache_block"), ContractFeature("simd"))),
+            Contract(provides=(ContractFeature("cache_block", "function"), ContractFeature("simd"))),
             "gemm-c K2 does not add simd at its anchor, which the card provides",
         ),
         (
-            Contract((ContractFeature("unroll", "kernel"),), (ContractFeature("cache_block"),)),
+            Contract((ContractFeature("unroll", "kernel"),), (ContractFeature("cache_block", "function"),)),
             "gemm-c K2 began without unroll, which the card requires",
         ),
         (
-            Contract((ContractFeature("x86-64-v4", "hardware"),), (ContractFeature("cache_block"),)),
+            Contract(
+                (ContractFeature("x86-64-v4", "hardware"),), (ContractFeature("cache_block", "function"),)
+            ),
             "gemm-c K2 began without x86-64-v4 in hardware, which the card requires",
         ),
         (
-            Contract((), (ContractFeature("cache_block"),), (ContractFeature("restrict", "kernel"),)),
+            Contract(
+                (), (ContractFeature("cache_block", "function"),), (ContractFeature("restrict", "kernel"),)
+            ),
             "gemm-c K2 began with restrict, which the card conflicts with",
         ),
     ],
@@ -111,3 +117,25 @@ def test_what_is_derived_holds_for_every_transition_that_it_was_derived_from(
         chosen[0], step=replace(chosen[0].step, adds=(*chosen[0].step.adds, Feature("a::b", extra)))
     )
     assert any(extra in fault for fault in consistent(contract, [more]))
+
+
+def test_what_its_rule_asks_of_the_hardware_is_required(known: tuple[Transition, ...]) -> None:
+    pipelining = of(known, "pipelining", "triton")
+    assert ContractFeature("nvidia-sm80", "hardware") in derived(pipelining, known).requires
+    older = [replace(t, platform="nvidia-sm75") for t in pipelining]
+    assert "nvidia-sm80" not in names(derived(older, known).requires), (
+        "a transition on less hardware speaks against it"
+    )
+
+
+def test_the_contract_of_a_card_can_be_asked_of_the_place_where_it_would_act(
+    known: tuple[Transition, ...],
+) -> None:
+    for transition in known:
+        contract = derived([transition], known)
+        places = find_anchor(anchor_query(transition), transition.before)
+        seen = [seen_from(place.locus, transition.features_before) for place in places]
+        assert any(all(is_there(f, at, transition.platform) for f in contract.requires) for at in seen), (
+            transition.name
+        )
+        assert not all(any(is_there(f, at, transition.platform) for f in contract.conflicts) for at in seen)
