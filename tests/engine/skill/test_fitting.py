@@ -110,7 +110,6 @@ def test_a_prefetch_is_written_in_the_names_that_are_here() -> None:
         ("reciprocal-root", "add_rmsnorm", "rmsnorm/triton/naive.py", (), "fast_rsqrt"),
         ("base-two", "fmha", "gqa/triton/reference.py", ("math_approx",), "math_approx"),
         ("online-softmax", "fmha", "softmax/triton/naive.py", (), "online_algorithm"),
-        ("loop-peeling", "fmha", "gemm/triton/kernel.py", ("mask_specialize",), "mask_specialize"),
         ("fusion", "add_rmsnorm", "layernorm/triton/naive.py", (), "fusion"),
         ("warps", "gemm", "softmax/triton/naive.py", (), "warps"),
     ],
@@ -133,6 +132,21 @@ def test_a_mask_is_left_out_only_where_its_condition_says_so() -> None:
         if name == "EVEN"
     }
     assert conditions == {"k % 64 == 0"}
+
+
+def test_a_loop_whose_masks_have_no_name_is_not_peeled() -> None:
+    settings = steps("fmha/triton/kernel.py")["loop-peeling"]
+    kernel = state("gemm/triton/kernel.py", "mask_specialize")
+    assert put_on("loop-peeling", settings, kernel, "mask_specialize") == []
+
+
+def test_the_base_of_all_exponentials_changes_together() -> None:
+    settings = steps("fmha/triton/kernel.py")["base-two"]
+    ((fit, made),) = put_on(
+        "base-two", settings, state("gdn_forward/triton/kernel.py", "math_approx"), "math_approx"
+    )
+    assert set(fit.settings) == {"sums", "total"}
+    assert b"tl.math.exp(" not in made.source
 
 
 def test_a_rule_that_knows_no_fit_offers_the_recorded_settings_at_every_place() -> None:

@@ -169,7 +169,12 @@ def test_a_kernel_that_does_less_is_measured_to_be_faster(
     assert found.verdict is Verdict.PASS, found.log
     assert found.phase == "admission"
     assert len(found.seeds) == 10
+    profile = found.stage("profile")
+    assert profile is not None
     gain = gain_of(found)
+    if profile.verdict is Verdict.NOISY:  # on a machine that is too busy to measure even this
+        assert gain is None
+        return
     assert gain is not None, found.log
     assert gain.better
     assert gain.quantity == "time"

@@ -11,8 +11,8 @@ from klineage.proposer import rules
 from klineage.proposer.rules.fitting import Fit, fits
 from klineage.resources import shipped
 from klineage.skill.admission.held_out import Source, held_out, why_held_out
+from klineage.skill.admission.refusing import unfit
 from klineage.skill.admission.target import KERNEL_FILES, Target, less, of_file, of_state
-from klineage.skill.admission.trying import unfit
 from klineage.skill.card import Card
 
 _SUFFIX = {"c": ".c", "triton": ".py", "cuda": ".cu"}

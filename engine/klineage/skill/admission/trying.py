@@ -10,12 +10,12 @@ from dataclasses import dataclass, field, replace
 from klineage.errors import KlineageError
 from klineage.gate import POLICY, GateEvent, Policy, Report, Verdict, report_to_json
 from klineage.kernel import Kernel
-from klineage.skill.admission.criterion import Shown, declared, reproduced
+from klineage.skill.admission.criterion import Shown, reproduced
 from klineage.skill.admission.held_out import Source, held_out
 from klineage.skill.admission.materializer import Failed, Made, Materializer
+from klineage.skill.admission.refusing import other_than_the_card, refuse
 from klineage.skill.admission.target import Target
 from klineage.skill.card import Card, Evidence, Verification
-from klineage.skill.contract import is_there, seen_from
 from klineage.skill.staleness import fingerprints
 from klineage.skill.trial import LONGER, Gain, gains_of, judged
 
@@ -89,7 +89,7 @@ def admit(
     missing, or the target itself does not pass; and on cancel.
     """
     say = on_progress or (lambda text: None)
-    _refuse(card, target, anyway)
+    refuse(card, target, anyway=anyway)
     say(f"gating {target.name} itself")
     own = judged(target.kernel, None, target.workload, target.platform, on_event=on_event, cancel=cancel)
     if own.verdict is not Verdict.PASS:
@@ -109,55 +109,6 @@ def admit(
         raise KlineageError(f"{materializer.name} gave no answer for {card.id} on {target.name}")
     when = time.strftime("%Y-%m-%dT%H:%M:%S+00:00", time.gmtime())
     return Trial(target, tuple(attempts), held_out(target, known), when)
-
-
-def _refuse(card: Card, target: Target, anyway: bool) -> None:
-    """Raises KlineageError where a trial would say nothing about the card."""
-    if card.status == "retired":
-        raise KlineageError(f"{card.id} is retired ({card.retired}); it is not tried any more")
-    if not declared(card):
-        raise KlineageError(
-            f"{card.id} declares no effect beyond noise, so there is nothing to reproduce; lift or ablate it first"
-        )
-    if problem := unfit(card, target):
-        raise KlineageError(f"{card.id} cannot be tried on {target.name}: {problem}")
-    fails = [] if anyway else broken_preconditions(card, target)
-    if fails:
-        raise KlineageError(
-            f"{card.id} says of itself that it does not hold on {target.name}: {'; '.join(fails)}"
-        )
-
-
-def unfit(card: Card, target: Target) -> str:
-    """What the contract misses or finds in the way on a target; empty when nothing."""
-    entry = target.kernel.entry.partition("+")[0]
-    seen = seen_from(f"{target.kernel.filename}::{entry}", target.features)
-    names = {feature.name for feature in target.features}
-    missing = [
-        f.name
-        for f in card.contract.requires
-        if f.where == "hardware" and not is_there(f, seen, target.platform)
-    ]
-    missing += [f.name for f in card.contract.requires if f.where != "hardware" and f.name not in names]
-    if missing:
-        return f"it needs {' and '.join(dict.fromkeys(missing))} first"
-    present = [f.name for f in card.contract.provides if f.name in names]
-    if present:
-        return f"it has {' and '.join(dict.fromkeys(present))} already (--less {present[0]} takes that out first)"
-    return ""
-
-
-def broken_preconditions(card: Card, target: Target) -> list[str]:
-    """The checks of the card that fail on a target, a sentence each; what cannot be known fails nothing."""
-    from klineage.skill.checks import check
-    from klineage.skill.facts import facts
-
-    checked = [p for p in card.preconditions if p.check]
-    if not checked:
-        return []
-    about = facts(target.kernel, target.workload, target.platform, settings=card.carrier.settings)
-    answers = [(p, check(p.check, about)) for p in checked]
-    return [f"{p.key}, {p.text} ({answer.why})" for p, answer in answers if answer.state == "fails"]
 
 
 def _attempt(
@@ -209,23 +160,6 @@ def _shown(card: Card, report: Report) -> Shown:
     if not gains and profile is not None:
         return Shown(False, f"nothing could be measured: {profile.summary}")
     return reproduced(card, gains)
-
-
-def other_than_the_card(card: Card, target: Target, kernel: Kernel) -> str:
-    """Why an edit is not this card's: it changes nothing, or does not bring what the card provides, or more than that."""
-    from klineage.proposer.rules import features
-
-    if kernel == target.kernel:
-        return "the edit changes nothing"
-    had, has = {f.name for f in target.features}, {f.name for f in features(kernel)}
-    provides = {f.name for f in card.contract.provides}
-    if provides - has:
-        return f"the edit does not bring in {', '.join(sorted(provides - has))}, which the card provides"
-    if has - had - provides:
-        return f"the edit brings in {', '.join(sorted(has - had - provides))} too, which the card does not provide"
-    if had - has:
-        return f"the edit takes {', '.join(sorted(had - has))} out"
-    return ""
 
 
 def recorded(card: Card, trial: Trial) -> Card:
