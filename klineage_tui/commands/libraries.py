@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from klineage.errors import KlineageError
 
 from klineage_tui.cli import default_workspace
-from klineage_tui.commands.common import add_workspace, opened_workspace
+from klineage_tui.commands.common import add_workspace, find_step, opened_workspace
 
 if TYPE_CHECKING:
     from klineage.skill.library import Library
@@ -51,24 +51,22 @@ def opened_libraries(arguments: argparse.Namespace) -> Iterator[tuple[Library, .
 def add_target(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "kernel", nargs="?", default="", metavar="KERNEL|ID",
-        help="a kernel file (with --workload), or a lineage of the workspace: its present state",
+        help="a kernel file or its folder; or a lineage of the workspace, at its present state or at another: ID:K2",
     )  # fmt: skip
     parser.add_argument(
-        "--workload", metavar="W", default="", help="a shipped workload's name, or a path to yours"
-    )
+        "--workload", metavar="W", default="",
+        help="a shipped workload's name, or a path to yours (default: workload.py beside the kernel)",
+    )  # fmt: skip
     parser.add_argument(
-        "--surface", metavar="S", default="", help="triton, c or cuda (default: from the file's name)"
+        "--surface", metavar="S", default="", help="triton, c or cuda, where there is no kernel"
     )
     parser.add_argument(
         "--platform", metavar="P", default="", help="default: this machine's, where there is a kernel"
     )
-    parser.add_argument("--entry", metavar="NAME", help="the function to enter, when the file has several")
     parser.add_argument(
-        "--prior",
-        metavar="NAME,...",
-        default=None,
+        "--prior", metavar="NAME,...", default=None,
         help="optimizations that are there already, beside those that are seen",
-    )
+    )  # fmt: skip
     parser.add_argument("--action", metavar="A", default="", help="only cards of this action, e.g. prefetch")
 
 
@@ -87,41 +85,46 @@ def target_from(arguments: argparse.Namespace) -> Target:
     if not arguments.kernel:
         name = Path(arguments.workload).name if arguments.workload else ""
         return Target(name, arguments.surface, arguments.platform, prior, action)
-    file = Path(arguments.kernel)
-    if file.suffix and file.is_file():
-        return _of_file(file, arguments, prior or (), action)
-    return _of_lineage(arguments, prior or (), action)
+    if arguments.surface:
+        raise KlineageError("--surface is for a target without a kernel; the kernel's own is known")
+    if _is_lineage(arguments):
+        return _of_lineage(arguments, prior or (), action)
+    return _of_file(arguments, prior or (), action)
 
 
-def _of_file(file: Path, arguments: argparse.Namespace, prior: tuple[str, ...], action: str) -> Target:
+def _is_lineage(arguments: argparse.Namespace) -> bool:
+    name, _, _ = arguments.kernel.partition(":")
+    where: Path = arguments.workspace or default_workspace()
+    if Path(arguments.kernel).exists() or not (where / ".git").exists():
+        return False
+    with opened_workspace(arguments) as workspace:
+        return name in {summary.id for summary in workspace.lineages()}
+
+
+def _of_file(arguments: argparse.Namespace, prior: tuple[str, ...], action: str) -> Target:
+    from klineage.skill.admission.target import named
     from klineage.skill.target import target_of
-    from klineage.walk.opening import default_platform
-    from klineage.walk.reading import read_kernel
-    from klineage.workload import load
 
-    if not arguments.workload:
-        raise KlineageError(
-            f"say what {file} computes with --workload: a shipped workload's name, or a path to yours"
-        )
-    workload = load(arguments.workload)
-    kernel = read_kernel(file, workload, surface=arguments.surface or None, entry=arguments.entry)
-    platform = arguments.platform or default_platform(kernel.surface)
-    return target_of(kernel, workload, platform, prior=prior, action=action)
+    found = named(arguments.kernel, workload=arguments.workload or None, platform=arguments.platform or None)
+    return target_of(found.kernel, found.workload, found.platform, prior=prior, action=action)
 
 
 def _of_lineage(arguments: argparse.Namespace, prior: tuple[str, ...], action: str) -> Target:
     from klineage.skill.target import target_of
     from klineage.walk import Walk
 
+    name, _, state = arguments.kernel.partition(":")
     with opened_workspace(arguments) as workspace:
-        walk = Walk(workspace, arguments.kernel)
-        state = walk.state()
-        report = walk.report_of(state.head.commit)
+        walk = Walk(workspace, name)
+        present = walk.state()
+        commit = find_step(walk, state).commit if state else present.head.commit
+        report = walk.report_of(commit)
+        settled = [finding.name for finding in walk.findings(commit) if finding.state == "present"]
         return target_of(
-            state.kernel,
+            walk.kernel_at(commit),
             walk.workload,
-            arguments.platform or state.meta.platform,
+            arguments.platform or present.meta.platform,
             reports=(report,) if report else (),
-            prior=(*(feature.name for feature in state.features), *prior),
+            prior=(*settled, *prior),
             action=action,
         )

@@ -75,7 +75,7 @@ def test_what_does_not_fit_together_is_refused(klineage: Command, tmp_path: Path
     kernel = tmp_path / "kernel.c"
     kernel.write_bytes(KERNEL)
     for words, said in (
-        (["retrieve", kernel], "say what"),
+        (["retrieve", kernel], "say --workload"),
         (["retrieve", "--platform", "tpu"], "unknown platform"),
         (["retrieve", "--action", "prefech"], "did you mean 'prefetch'"),
         (["retrieve", "--why", "c.nothing"], "there is no card 'c.nothing'"),
