@@ -12,6 +12,8 @@ from klineage.skill.probe.choosing import CHANGES
 from klineage.skill.probe.judging import Finding, cut
 from klineage.skill.staleness import probe_fingerprint
 
+_NOTHING = "nothing broke when it was probed with"
+
 
 def next_evidence(card: Card) -> str:
     """A key that no evidence of the card has: ``e7``."""
@@ -83,23 +85,30 @@ def _with_risk(
     kept = [
         r
         for r in card.risks
-        if not (r.origin == "probe" and (set(r.evidence) & old or r.kind == "none-found"))
+        if not (r.origin == "probe" and set(r.evidence) & old and not of_search(r, own.key))
     ]
     if finding.outcome == "confirmed":
         kept.append(Risk(cut(finding.found), "observed", "probe", keys))
-    card = replace(card, risks=tuple(kept))
-    none = none_found(card)
-    return replace(card, risks=(*card.risks, none)) if none else card
+    return with_none_found(replace(card, risks=tuple(kept)))
 
 
-def none_found(card: Card) -> Risk | None:
-    """The risk ``none-found`` of a card whose probes broke nothing; None while one is untested, or something broke."""
-    probed = [p for p in card.preconditions if p.probe is not None]
-    done = [(p, p.probe) for p in probed if p.probe is not None and p.probe.outcome != "untested"]
-    if not done or len(done) < len(probed) or any(r.kind == "observed" for r in card.risks):
-        return None
-    if any(probe.outcome == "confirmed" for _, probe in done):
-        return None
-    tried = "; ".join(f"{p.key} {probe.found.partition(':')[0]}" for p, probe in done)
-    keys = tuple(dict.fromkeys(key for _, probe in done for key in probe.evidence))
-    return Risk(cut(f"nothing broke when it was probed with {tried}"), "none-found", "probe", keys)
+def of_search(risk: Risk, key: str) -> bool:
+    """Whether a search for the boundary of this precondition wrote the risk."""
+    return risk.origin == "probe" and risk.text.startswith(f"{key}: boundary of ")
+
+
+def with_none_found(card: Card) -> Card:
+    """The card with the explicit risk that nothing broke, when every probe has run and none broke anything; else without."""
+    kept = tuple(r for r in card.risks if not (r.origin == "probe" and r.text.startswith(_NOTHING)))
+    card = replace(card, risks=kept)
+    probes = [(p.key, p.probe) for p in card.preconditions if p.probe is not None]
+    untested = not probes or any(probe.outcome == "untested" for _, probe in probes)
+    if (
+        untested
+        or any(r.kind == "observed" for r in kept)
+        or any(p.outcome == "confirmed" for _, p in probes)
+    ):
+        return card
+    tried = "; ".join(f"{key} {probe.found.partition(':')[0]}" for key, probe in probes)
+    keys = tuple(dict.fromkeys(key for _, probe in probes for key in probe.evidence))
+    return replace(card, risks=(*kept, Risk(cut(f"{_NOTHING} {tried}"), "none-found", "probe", keys)))

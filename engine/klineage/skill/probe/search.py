@@ -15,7 +15,7 @@ from klineage.skill.checks import check, used_names
 from klineage.skill.facts import ITEMSIZE
 from klineage.skill.probe.choosing import Violation, older
 from klineage.skill.probe.judging import Finding, Judge, cut
-from klineage.skill.probe.recording import with_precondition, with_reports
+from klineage.skill.probe.recording import of_search, with_none_found, with_precondition, with_reports
 from klineage.skill.probe.renumbering import Untestable
 from klineage.skill.probe.state import State
 from klineage.skill.probe.violations import inner_dim, violated
@@ -160,12 +160,8 @@ def with_boundary(card: Card, key: str, boundary: Boundary, lineage: str = "", c
     too_strong = last is not None and last.violates
     doubt = f"a search found that it stands at {last.words} too" if last and too_strong else own.doubt
     card = with_precondition(card, replace(own, doubt=doubt))
-    kept = tuple(r for r in card.risks if not _of_search(r, key))
+    kept = tuple(r for r in card.risks if not of_search(r, key))
     kind = "observed" if boundary.broken else "none-found"
     if boundary.broken or last:
         kept = (*kept, Risk(cut(f"{key}: {boundary.text}"), kind, "probe", keys))  # type: ignore[arg-type]
-    return replace(card, risks=kept)
-
-
-def _of_search(risk: Risk, key: str) -> bool:
-    return risk.origin == "probe" and risk.text.startswith(f"{key}: boundary of ")
+    return with_none_found(replace(card, risks=kept))
