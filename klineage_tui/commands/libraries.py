@@ -72,24 +72,20 @@ def add_target(parser: argparse.ArgumentParser) -> None:
 
 def target_from(arguments: argparse.Namespace) -> Target:
     """The target that the options describe. Raises KlineageError where they do not fit together."""
-    from klineage.platform import parse as parse_platform
-    from klineage.proposer.vocabulary import checked
-    from klineage.skill.target import Target
+    from klineage.skill.target import named_target
 
-    prior = (
-        None if arguments.prior is None else tuple(filter(None, map(str.strip, arguments.prior.split(","))))
-    )
-    action = checked(arguments.action) if arguments.action else ""
-    if arguments.platform:
-        parse_platform(arguments.platform)
+    prior = None
+    if arguments.prior is not None:
+        prior = tuple(filter(None, map(str.strip, arguments.prior.split(","))))
     if not arguments.kernel:
-        name = Path(arguments.workload).name if arguments.workload else ""
-        return Target(name, arguments.surface, arguments.platform, prior, action)
+        return named_target(
+            arguments.workload, arguments.surface, arguments.platform, prior, arguments.action
+        )
     if arguments.surface:
         raise KlineageError("--surface is for a target without a kernel; the kernel's own is known")
     if _is_lineage(arguments):
-        return _of_lineage(arguments, prior or (), action)
-    return _of_file(arguments, prior or (), action)
+        return _of_lineage(arguments, prior or ())
+    return _of_file(arguments, prior or ())
 
 
 def _is_lineage(arguments: argparse.Namespace) -> bool:
@@ -101,15 +97,15 @@ def _is_lineage(arguments: argparse.Namespace) -> bool:
         return name in {summary.id for summary in workspace.lineages()}
 
 
-def _of_file(arguments: argparse.Namespace, prior: tuple[str, ...], action: str) -> Target:
+def _of_file(arguments: argparse.Namespace, prior: tuple[str, ...]) -> Target:
     from klineage.skill.admission.target import named
     from klineage.skill.target import target_of
 
     found = named(arguments.kernel, workload=arguments.workload or None, platform=arguments.platform or None)
-    return target_of(found.kernel, found.workload, found.platform, prior=prior, action=action)
+    return target_of(found.kernel, found.workload, found.platform, prior=prior, action=arguments.action)
 
 
-def _of_lineage(arguments: argparse.Namespace, prior: tuple[str, ...], action: str) -> Target:
+def _of_lineage(arguments: argparse.Namespace, prior: tuple[str, ...]) -> Target:
     from klineage.skill.target import target_of
     from klineage.walk import Walk
 
@@ -126,5 +122,5 @@ def _of_lineage(arguments: argparse.Namespace, prior: tuple[str, ...], action: s
             arguments.platform or present.meta.platform,
             reports=(report,) if report else (),
             prior=(*settled, *prior),
-            action=action,
+            action=arguments.action,
         )

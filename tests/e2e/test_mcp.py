@@ -14,6 +14,8 @@ import pytest
 from klineage.lineage import Workspace
 from klineage.skill.library import Library
 
+from klineage_tui.cli import main
+
 from ..engine.skill.cards_for_tests import a_card, admitted
 from .test_command_walk import KERNEL, WORKLOAD
 
@@ -103,6 +105,9 @@ async def test_an_agent_retrieves_checks_and_gates(place: Path) -> None:
             ("show", {"card": "c.unrol"}, "did you mean c.unroll?"),
             ("gate", {"workload": str(WORKLOAD)}, "name a kernel by kernel_path"),
             ("gate", {"workload": "nothing", "kernel_path": "kernel.c"}, "no workload 'nothing'"),
+            ("retrieve", {"platform": "tpu"}, "unknown platform 'tpu'"),
+            ("retrieve", {"surface": "rust"}, "unknown surface 'rust'"),
+            ("retrieve", {"action": "prefech"}, "did you mean 'prefetch'"),
             ("lineage", {"id": "gemm"}, "there is no lineage 'gemm'"),
         ):
             refused = await agent.call_tool(tool, arguments)
@@ -143,3 +148,18 @@ async def test_a_client_that_gives_up_ends_its_gate(place: Path) -> None:
             read_timeout_seconds=45,
         )
         assert judged.structured_content["verdict"] == "pass"
+
+
+def test_without_the_extra_it_says_what_to_install(
+    place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import importlib.util
+
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    assert main(["mcp", "-w", str(place)]) == 1
+    assert "pip install 'klineage-tui[mcp]'" in capsys.readouterr().err
+
+
+def test_a_workspace_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["mcp", "-w", str(tmp_path / "missing")]) == 1
+    assert "there is no folder" in capsys.readouterr().err

@@ -64,11 +64,12 @@ def retrieve(
     """
     import numpy as np
 
-    admitted = index.column("status").having(("admitted",))
-    asked = admitted | index.column("status").having(("hypothesis",)) if hypotheses else admitted
+    admitted, doubtful = (index.column("status").having((status,)) for status in ("admitted", "hypothesis"))
     if target.action:
-        asked = asked & index.column("action").having(target.action.split("+"))
-    hidden = 0 if hypotheses else int(index.column("status").having(("hypothesis",)).sum())
+        wanted = index.column("action").having(target.action.split("+"))
+        admitted, doubtful = admitted & wanted, doubtful & wanted
+    asked = admitted | doubtful if hypotheses else admitted
+    hidden = 0 if hypotheses else int(doubtful.sum())
     likenesses = alike(index, target)
     total = sum(likenesses.values(), np.zeros(len(index)))
     lacking = lacks(index, target, likenesses)

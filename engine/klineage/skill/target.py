@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from klineage.kernel import Feature, Kernel
+from klineage.platform import parse
+from klineage.proposer.vocabulary import checked
 
 if TYPE_CHECKING:
     from klineage.gate import Report
@@ -46,6 +49,33 @@ def _listed(words: tuple[str, ...]) -> str:
     return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
 
 
+def named_target(
+    workload: str = "",
+    surface: str = "",
+    platform: str = "",
+    prior: Iterable[str] | None = None,
+    action: str = "",
+) -> Target:
+    """As much of a target as somebody names, without a kernel.
+
+    workload: a name, or a path that ends in one. Raises KlineageError for a surface, platform or action that there is not.
+    """
+    from klineage.walk.reading import surface_of
+
+    language = surface_of("", surface) if surface else ""
+    if platform:
+        parse(platform)
+    known = None if prior is None else tuple(dict.fromkeys(prior))
+    return Target(
+        PurePath(workload).name if workload else "", language, platform, known, checked_action(action)
+    )
+
+
+def checked_action(action: str) -> str:
+    """The action in its normal form, or none. Raises KlineageError, with the nearest word, for a probable slip."""
+    return checked(action) if action else ""
+
+
 def target_of(
     kernel: Kernel,
     workload: Workload,
@@ -64,5 +94,6 @@ def target_of(
     known = facts(kernel, workload, platform, reports=reports)
     present = tuple(dict.fromkeys(f.feature for f in known.findings if f.state == "present"))
     names = tuple(dict.fromkeys((*(feature.name for feature in present), *prior)))
-    whole = Target(workload.name, kernel.surface, platform, names, action, kernel, present, known)
-    return whole if not prior else replace(whole, prior=tuple(sorted(names)))
+    return Target(
+        workload.name, kernel.surface, platform, names, checked_action(action), kernel, present, known
+    )

@@ -14,7 +14,7 @@ from klineage.skill.card import Card
 from klineage.skill.index import Index, index_of, together
 from klineage.skill.index_file import Opened, Source, open_index, source_of
 from klineage.skill.library import Library
-from klineage.skill.target import Target, target_of
+from klineage.skill.target import Target, named_target, target_of
 from klineage.walk import Walk
 from klineage.walk.opening import default_platform
 from klineage.walk.reading import SUFFIXES, kernel_of, read_kernel, surface_of
@@ -123,8 +123,7 @@ class Desk:
         if lineage:
             return self._of_lineage(lineage, platform, prior or (), action)
         if not named:
-            known = None if prior is None else tuple(prior)
-            return Target(Path(workload).name if workload else "", named.surface, platform, known, action)
+            return named_target(workload, named.surface, platform, prior, action)
         if not workload:
             raise KlineageError(
                 "say what the kernel computes with workload: the name of a shipped one, or a path"
