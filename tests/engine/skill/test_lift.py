@@ -11,12 +11,14 @@ import pytest
 from klineage.errors import KlineageError
 from klineage.lineage import Moved, Workspace
 from klineage.skill.anchors import find_anchor
-from klineage.skill.card import Card, Precondition, Risk
+from klineage.skill.card import Card, Contract, Precondition, Risk
 from klineage.skill.contract import consistent
 from klineage.skill.file import parse, render
 from klineage.skill.library import Library
-from klineage.skill.lift import groups_of, lifted_all, source_of
+from klineage.skill.lift import Group, groups_of, lifted_all, source_of
 from klineage.skill.lift.carrier import gap
+from klineage.skill.lift.citing import cited
+from klineage.skill.lift.preconditions import preconditions_of
 from klineage.skill.lift.shelving import Lift, lift, put
 
 from klineage_tui.cli import main
@@ -36,8 +38,8 @@ def test_transitions_of_one_action_place_and_change_are_one_card(
     lineages: Workspace, cards: dict[str, Card]
 ) -> None:
     assert {"c.vector-types", "c.unroll", "c.prefetch", "triton.pipelining"} <= set(cards)
-    cited = {item.lineage for item in cards["c.vector-types"].evidence}
-    assert cited == {"softmax-c", "layernorm-c"}
+    told = {item.lineage for item in cards["c.vector-types"].evidence}
+    assert told == {"softmax-c", "layernorm-c"}
     groups = groups_of(source_of(lineages, LIFTED))
     assert len(groups) == len({group.key for group in groups}) == len(cards)
     assert sum(len(group.transitions) for group in groups) == 5 + 6 + 8
@@ -48,8 +50,9 @@ def test_every_claim_names_evidence_that_is_there(lineages: Workspace, cards: di
         known = {item.key: item for item in card.evidence}
         for effect in card.effects:
             assert effect.evidence and set(effect.evidence) <= set(known)
-        for risk in card.risks:
-            assert risk.evidence and set(risk.evidence) <= set(known)
+        claims: tuple[Risk | Precondition, ...] = (*card.risks, *card.preconditions)
+        for claim in claims:
+            assert claim.evidence and set(claim.evidence) <= set(known), claim.text
         for item in card.evidence:
             assert lineages.step(item.commit).id == item.lineage
 
@@ -81,6 +84,19 @@ def test_what_was_counted_says_nothing_of_time(cards: dict[str, Card]) -> None:
     assert "It costs bytes of shared memory: 8,192 to 65,536 on gemm (interpreted)." in told
     fits = next(one for one in pipelining.preconditions if "shared memory" in one.text)
     assert fits.check == "shared_bytes <= shared_limit" and fits.evidence
+
+
+def test_a_transition_that_a_check_fails_on_speaks_against_the_precondition(lineages: Workspace) -> None:
+    (group,) = [g for g in groups_of(source_of(lineages, ["gemm-triton"])) if g.rule == "pipelining"]
+    older = replace(group, transitions=tuple(replace(t, platform="nvidia-sm75") for t in group.transitions))
+    assert _hardware(group).doubt == "" and _hardware(group).evidence
+    assert _hardware(older).doubt == "its check fails on gemm-triton K7, where it was put on all the same"
+    assert _hardware(older).evidence == ()
+
+
+def _hardware(group: Group) -> Precondition:
+    (found,) = [p for p in preconditions_of(group, Contract(), cited(group)) if "satisfies" in p.check]
+    return found
 
 
 def test_a_rejected_attempt_is_a_risk_that_links_it(lineages: Workspace, cards: dict[str, Card]) -> None:

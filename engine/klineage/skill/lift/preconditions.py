@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import lru_cache
 
 from klineage.proposer.rules import RULES, Rule
 from klineage.proposer.rules.rule import Known
 from klineage.skill.card import CHANGES, KINDS, Contract, Kind, Precondition, Probe
+from klineage.skill.checks import State, check
+from klineage.skill.facts import facts
+from klineage.skill.lift.carrier import settings_of
 from klineage.skill.lift.citing import Cited
 from klineage.skill.lift.groups import Group
 from klineage.skill.transitions import Transition
@@ -34,8 +38,30 @@ _LEAST = {"shared_bytes": 4096, "registers": 16, "spill_bytes": 1}
 def preconditions_of(group: Group, contract: Contract, cited: Cited) -> tuple[Precondition, ...]:
     """Every precondition that the structure shows, with keys ``p1`` ... in order. No number of an instance is in any."""
     known = [*_of_rule(rule_named(group)), *_of_contract(contract, group, cited)]
-    found = _with_limits(known, group, cited)
+    found = [_held_against(one, group, cited) for one in _with_limits(known, group, cited)]
     return tuple(replace(one, key=f"p{number}") for number, one in enumerate(found, start=1))
+
+
+def _held_against(one: Precondition, group: Group, cited: Cited) -> Precondition:
+    """With the transitions that it was there for as its evidence, and doubted where its check fails on one of them.
+
+    A transition on which the check fails speaks against the precondition: the optimization was put on all the same.
+    """
+    against = [t for t in group.transitions if one.check and answer_before(one.check, t) == "fails"]
+    names = ", ".join(t.name for t in against)
+    doubt = f"its check fails on {names}, where it was put on all the same" if against else ""
+    held = [t.commit for t in group.transitions if t not in against]
+    return replace(one, evidence=one.evidence or cited.of(*held), doubt=doubt)
+
+
+@lru_cache(maxsize=1024)
+def answer_before(expression: str, transition: Transition) -> State:
+    """What a check says of the state before a transition; of a cache or a core it says unknown, on every machine."""
+    kernel, workload = transition.before, transition.workload
+    settings = settings_of(transition)
+    return check(
+        expression, facts(kernel, workload, transition.platform, settings=settings, machine={})
+    ).state
 
 
 def rule_named(group: Group) -> Rule | None:
@@ -81,16 +107,16 @@ def _with_limits(known: list[Precondition], group: Group, cited: Cited) -> list[
     """And the limits of the device of which the optimization was seen to need more: as the check and the evidence of a
     sentence that speaks of it already, else as one of their own."""
     found = list(known)
-    for name, (text, check, words) in _LIMITS.items():
+    for name, (text, expression, words) in _LIMITS.items():
         more = [t.commit for t in group.transitions if grew(t, name)]
         if not more:
             continue
         keys = cited.of(*more)
         spoken = [at for at, one in enumerate(found) if words in one.text.lower() and not one.check]
         if spoken:
-            found[spoken[0]] = replace(found[spoken[0]], check=check, evidence=keys)
+            found[spoken[0]] = replace(found[spoken[0]], check=expression, evidence=keys)
         else:
-            found.append(Precondition("", "storage", text, check, origin="compile", evidence=keys))
+            found.append(Precondition("", "storage", text, expression, origin="compile", evidence=keys))
     return found
 
 

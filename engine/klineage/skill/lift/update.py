@@ -131,9 +131,11 @@ def _preconditions(current: Card, base: Card | None, new: Card) -> tuple[Precond
 
 
 def _with_evidence(one: Precondition, said: Precondition | None) -> Precondition:
-    if said is None or one.origin == "person":
+    """With what further transitions say of it, unless a person has written it or its check."""
+    if said is None or one.origin == "person" or one.check != said.check:
         return one
-    return replace(one, evidence=tuple(dict.fromkeys([*one.evidence, *said.evidence])))
+    evidence = tuple(dict.fromkeys([*one.evidence, *said.evidence]))
+    return replace(one, evidence=evidence, doubt=said.doubt or one.doubt)
 
 
 def _effects(current: Card, base: Card | None, new: Card) -> tuple[Effect, ...]:
