@@ -97,7 +97,12 @@ def trials(card: Card) -> Iterator[Problem]:
         yield Problem(f"verification.{key}", "warning", text, "stale")
     for precondition in card.preconditions:
         probe, field = precondition.probe, f"preconditions.{precondition.key}.probe"
-        if probe is None or probe.outcome == "untested":
+        if probe is None:
+            continue
+        if probe.outcome == "untested":
+            if card.status == "admitted":
+                text = f"it is admitted, and the probe of {precondition.key} has never run; klineage probe runs it"
+                yield Problem(field, "warning", text, "unprobed")
             continue
         if probe_is_stale(precondition):
             text = f"{precondition.key} was edited after its probe; klineage probe runs it again"
@@ -126,6 +131,11 @@ def effects(card: Card) -> Iterator[Problem]:
         elif effect.quantity == "time" and not effect.trust.startswith("measured"):
             text = f"what is {effect.trust} says nothing of time; name the count that was made"
             yield Problem(f"{field}.quantity", "error", text, "trust")
+        elif effect.trust.startswith("measured") and (
+            effect.trust.endswith("cpu") != effect.platform.startswith("cpu")
+        ):
+            text = f"{effect.platform} is not measured by {effect.trust}; correct the one or the other"
+            yield Problem(f"{field}.trust", "error", text, "trust")
         if not 0 < effect.low <= effect.gain <= effect.high:
             text = (
                 f"the gain {effect.gain:g} is not within its interval from {effect.low:g} to {effect.high:g}"
