@@ -89,12 +89,12 @@ def _target(where: str, arguments: argparse.Namespace) -> Target:
     from klineage.skill.admission.target import named
 
     place = arguments.workspace or default_workspace()
-    given = {"workload": arguments.workload, "platform": arguments.platform}
+    workload, platform = arguments.workload, arguments.platform
     if not (place / ".git").exists():
-        return named(where, **given)
+        return named(where, workload=workload, platform=platform, runs=False)
     workspace = Workspace.open(place)
     try:
-        return named(where, workspace, **given)
+        return named(where, workspace, workload=workload, platform=platform, runs=False)
     finally:
         workspace.close()
 

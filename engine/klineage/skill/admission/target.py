@@ -49,10 +49,11 @@ class Target:
         return tuple(sorted({feature.name for feature in self.features}))
 
 
-def of_state(workspace: Workspace, lineage_id: str, state: str = "0") -> Target:
+def of_state(workspace: Workspace, lineage_id: str, state: str = "0", *, runs: bool = True) -> Target:
     """A state of a sealed lineage by its number (0 or ``K0`` is the naive form), or any state by its commit.
 
-    Raises KlineageError when there is no such lineage or state, and Untrusted when its code may not run here.
+    runs: whether its code will be run; False for who only reads it. Raises KlineageError when there is no such lineage or
+    state, and Untrusted when its code may not run here.
     """
     from klineage.walk import trust
 
@@ -64,7 +65,8 @@ def of_state(workspace: Workspace, lineage_id: str, state: str = "0") -> Target:
     if found is None:
         known = f"K0 to K{len(walk.forward()) - 1}" if walk.forward() else "none, for it is not sealed"
         raise KlineageError(f"{lineage_id} has no state {state!r} (it has {known}); write {lineage_id}:K0")
-    trust.require(workspace, lineage_id)
+    if runs:
+        trust.require(workspace, lineage_id)
     label = f"K{found.number}" if found in walk.forward() else found.commit[:12]
     meta = workspace.meta(found.commit)
     return Target(
@@ -118,25 +120,26 @@ def named(
     workload: str | Path | None = None,
     platform: str | None = None,
     without: Iterable[str] = (),
+    runs: bool = True,
 ) -> Target:
     """The target that a person or a verification log names.
 
     ``gemm-c`` or ``gemm-c:K2`` is a state of a lineage of the workspace (by default its naive form), anything else the
     path of a kernel or of its folder; ``experts/...`` is also found among what is shipped. `` less a, b`` behind it takes
-    mechanisms out first, as ``without`` does. Raises KlineageError where there is neither.
+    mechanisms out first, as ``without`` does. runs: as in ``of_state``. Raises KlineageError where there is neither.
     """
     place, _, gone = text.partition(" less ")
-    found = _place(place.strip(), workspace, workload, platform)
+    found = _place(place.strip(), workspace, workload, platform, runs)
     wanted = [name.strip() for name in gone.split(",") if name.strip()] + list(without)
     return less(found, wanted) if wanted else found
 
 
 def _place(
-    text: str, workspace: Workspace | None, workload: str | Path | None, platform: str | None
+    text: str, workspace: Workspace | None, workload: str | Path | None, platform: str | None, runs: bool
 ) -> Target:
     lineage, _, state = text.partition(":")
     if workspace is not None and lineage in {summary.id for summary in workspace.lineages()}:
-        return of_state(workspace, lineage, state or "0")
+        return of_state(workspace, lineage, state or "0", runs=runs)
     path = Path(text)
     if not path.exists() and text.startswith("experts/"):
         path = shipped("experts") / text.removeprefix("experts/")
