@@ -24,14 +24,44 @@ def state(path: str, *without: str) -> Kernel:
     return less(target, without).kernel
 
 
-@lru_cache
-def steps(path: str) -> Mapping[str, Mapping[str, str]]:
-    """The settings that each rule records on a shipped kernel, by the rule's name."""
-    kernel, found = state(path), dict[str, Mapping[str, str]]()
-    while offered := rules.propose(kernel):
-        found[offered[0].proposer.removeprefix("rules:")] = offered[0].settings
-        kernel = offered[0].kernel(kernel)
-    return found
+#: What the rules record on shipped experts, by workload and rule.
+STEPS: Mapping[str, Mapping[str, str]] = {
+    "gemm register-tile": {"MR": "6", "NV": "2"},
+    "softmax register-tile": {"UNROLL": "4"},
+    "gemm vector-types": {
+        "vector": "vec",
+        "attributes": "vector_size(VECTOR_BYTES), may_alias",
+        "width": "VECTOR_BYTES",
+        "branch.1": "defined(__AVX512F__) ? VECTOR_BYTES=64; MR=12",
+        "branch.2": "defined(__AVX2__) ? VECTOR_BYTES=32; MR=6",
+        "branch.3": "else ? VECTOR_BYTES=16; MR=6",
+    },
+    "layernorm prefetch": {"row_variance/for[c]/for[u]": "__builtin_prefetch(y + c + u * LANES, 1)"},
+    "gemm prefetch": {"micro_kernel/for[p]": "__builtin_prefetch(b + 16 * NR)"},
+    "gemm tile-size": {"BLOCK_M": "256", "BLOCK_N": "128", "BLOCK_K": "64"},
+    "gemm tensor-core-dot": {},
+    "gemm even-masks": {"EVEN_K": "k % 128 == 0", "of": "x weight"},
+    "topk even-masks": {"EVEN": "columns == block", "of": "x"},
+    "gemm warps": {"num_warps": "8"},
+    "add_rmsnorm reciprocal-root": {"function": "tl.rsqrt"},
+    "add_rmsnorm fusion": {"value": "total", "through": "residual_out_ptr"},
+    "fmha base-two": {"scale": "math.log2(math.e)"},
+    "fmha online-softmax": {"new": "m_new", "rescale": "alpha"},
+    "fmha loop-peeling": {"boundary": "whole", "rest": "tl.range(whole, length, BLOCK_N, num_stages=1)"},
+}
+
+
+def test_what_is_put_on_here_is_what_the_rules_record() -> None:
+    kernel = state("softmax/c/kernel.c", "simd")
+    recorded = {c.proposer: c.settings for c in rules.propose(state("layernorm/c/kernel.c"))}
+    assert recorded["rules:prefetch"] == STEPS["layernorm prefetch"]
+    tile = next(c for c in rules.propose(less_aligned(kernel)) if c.proposer == "rules:register-tile")
+    assert tile.settings == STEPS["softmax register-tile"]
+
+
+def less_aligned(kernel: Kernel) -> Kernel:
+    aligned = next(c for c in rules.propose(kernel) if c.action == "alignment")
+    return aligned.kernel(kernel)
 
 
 def put_on(rule: str, settings: Mapping[str, str], kernel: Kernel, name: str) -> list[tuple[Fit, Kernel]]:
@@ -50,7 +80,7 @@ def put_on(rule: str, settings: Mapping[str, str], kernel: Kernel, name: str) ->
 
 
 def test_a_tile_of_the_same_names_is_carried_over_as_it_is() -> None:
-    settings = steps("gemm/c/kernel.c")["register-tile"]
+    settings = STEPS["gemm register-tile"]
     fit, made = put_on(
         "register-tile", settings, state("bmm/c/reference.c", "register_tiling"), "register_tiling"
     )[0]
@@ -60,8 +90,7 @@ def test_a_tile_of_the_same_names_is_carried_over_as_it_is() -> None:
 
 
 def test_a_tile_finds_the_extents_of_another_kernel() -> None:
-    settings = steps("softmax/c/kernel.c")["register-tile"]
-    assert settings == {"UNROLL": "4"}
+    settings = STEPS["softmax register-tile"]
     fit, made = put_on(
         "register-tile", settings, state("bmm/c/reference.c", "register_tiling"), "register_tiling"
     )[0]
@@ -71,7 +100,7 @@ def test_a_tile_finds_the_extents_of_another_kernel() -> None:
 
 
 def test_vectors_keep_the_tile_that_another_width_had_decided() -> None:
-    settings = steps("gemm/c/kernel.c")["vector-types"]
+    settings = STEPS["gemm vector-types"]
     kernel = state("rmsnorm/c/reference.c", "simd")
     found = put_on("vector-types", settings, kernel, "simd")
     assert all("MR" not in fit.settings.get("branch.1", "") for fit, _ in found[:2])
@@ -81,7 +110,7 @@ def test_vectors_keep_the_tile_that_another_width_had_decided() -> None:
 
 
 def test_no_other_macro_is_taken_for_the_width_of_a_vector() -> None:
-    settings = steps("softmax/c/kernel.c")["vector-types"]
+    settings = STEPS["gemm vector-types"]
     kernel = state("rmsnorm/c/reference.c", "simd")
     assert b"#define UNROLL 4\n" in kernel.source
     widths = {fit.settings["width"] for fit, _ in put_on("vector-types", settings, kernel, "simd")}
@@ -89,12 +118,10 @@ def test_no_other_macro_is_taken_for_the_width_of_a_vector() -> None:
 
 
 def test_a_prefetch_is_written_in_the_names_that_are_here() -> None:
-    settings = steps("layernorm/c/kernel.c")["prefetch"]
+    settings = STEPS["layernorm prefetch"]
     found = put_on("prefetch", settings, state("rmsnorm/c/reference.c", "prefetch"), "prefetch")
     assert any(b"__builtin_prefetch(y + c + u * LANES, 1);" in made.source for _, made in found)
-    panels = put_on(
-        "prefetch", steps("gemm/c/kernel.c")["prefetch"], state("addmm/c/reference.c", "prefetch"), "prefetch"
-    )
+    panels = put_on("prefetch", STEPS["gemm prefetch"], state("addmm/c/reference.c", "prefetch"), "prefetch")
     assert any(b"__builtin_prefetch(b + 16 * NR);" in made.source for _, made in panels)
 
 
@@ -104,7 +131,6 @@ def test_a_prefetch_is_written_in_the_names_that_are_here() -> None:
         ("tile-size", "gemm", "bmm/triton/naive.py", (), "tiling"),
         ("tile-size", "gemm", "bmm/triton/reference.py", ("tiling",), "tiling"),
         ("tensor-core-dot", "gemm", "addmm/triton/naive.py", (), "mma"),
-        ("tensor-core-dot", "fmha", "gqa/triton/reference.py", ("mma",), "mma"),
         ("even-masks", "gemm", "bmm/triton/reference.py", ("mask_specialize",), "mask_specialize"),
         ("even-masks", "topk", "layernorm/triton/reference.py", ("mask_specialize",), "mask_specialize"),
         ("reciprocal-root", "add_rmsnorm", "rmsnorm/triton/naive.py", (), "fast_rsqrt"),
@@ -117,12 +143,12 @@ def test_a_prefetch_is_written_in_the_names_that_are_here() -> None:
 def test_a_triton_rule_fits_where_its_mechanism_is_wanting(
     rule: str, source: str, target: str, without: tuple[str, ...], name: str
 ) -> None:
-    settings = steps(f"{source}/triton/kernel.py")[rule]
+    settings = STEPS[f"{source} {rule}"]
     assert put_on(rule, settings, state(target, *without), name)
 
 
 def test_a_mask_is_left_out_only_where_its_condition_says_so() -> None:
-    settings = steps("gemm/triton/kernel.py")["even-masks"]
+    settings = STEPS["gemm even-masks"]
     kernel = state("bmm/triton/reference.py", "mask_specialize")
     conditions = {
         value
@@ -135,13 +161,13 @@ def test_a_mask_is_left_out_only_where_its_condition_says_so() -> None:
 
 
 def test_a_loop_whose_masks_have_no_name_is_not_peeled() -> None:
-    settings = steps("fmha/triton/kernel.py")["loop-peeling"]
+    settings = STEPS["fmha loop-peeling"]
     kernel = state("gemm/triton/kernel.py", "mask_specialize")
     assert put_on("loop-peeling", settings, kernel, "mask_specialize") == []
 
 
 def test_the_base_of_all_exponentials_changes_together() -> None:
-    settings = steps("fmha/triton/kernel.py")["base-two"]
+    settings = STEPS["fmha base-two"]
     ((fit, made),) = put_on(
         "base-two", settings, state("gdn_forward/triton/kernel.py", "math_approx"), "math_approx"
     )
