@@ -179,6 +179,7 @@ _HOW = (
     "3. Put its change into your code; the numbers in the example belong to the example.",
     "4. Check that the result is right and that it is faster before you take the next.",
     "",
+    "Where klineage is installed, `klineage retrieve KERNEL --workload W` says which hold, and `klineage gate` judges the result.",
 )
 
 

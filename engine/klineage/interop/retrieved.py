@@ -59,6 +59,9 @@ def hit_row(hit: Hit) -> dict[str, Any]:
             for c in hit.checked
         ],
         "caveats": list(hit.caveats),
+        "contract": {
+            side: msgspec.to_builtins(getattr(row, side)) for side in ("requires", "provides", "conflicts")
+        },
         "effects": msgspec.to_builtins(row.effects),
         "risks": list(row.risks),
     }

@@ -16,6 +16,7 @@ from klineage.interop.retrieved import hit_lines, hit_row, lines, retrieved_row
 from klineage.interop.told import sentence, told
 from klineage.lineage import Step, Workspace
 from klineage.lineage.message import paragraphs
+from klineage.numbers import three
 from klineage.skill.index import row_of
 from klineage.skill.paths import order_of, paths
 from klineage.skill.retrieval import hit_of
@@ -179,7 +180,8 @@ def _row(step: Step, forward: bool) -> dict[str, Any]:
 
 
 def _line(step: Step, forward: bool) -> str:
-    result = f"; {sentence(step.profile)}, {step.trust}" if step.profile else ""
+    ratio = f"{three(step.ratio)}x the time of the step before " if step.ratio is not None else ""
+    result = f"; {ratio}{sentence(step.profile)}, {step.trust}" if step.profile else ""
     return f"{_name(step, forward)} {step.commit[:10]} {sentence(step.subject)}{result}"
 
 
