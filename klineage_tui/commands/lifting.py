@@ -149,7 +149,7 @@ def _say_one(one: Lift) -> None:
     if one.state == "updated" and one.added:
         say(f"          new: {', '.join(one.added)}")
     if one.kept:
-        say(f"          kept as a person wrote it: {', '.join(one.kept)}")
+        say(f"          kept as it was written: {', '.join(one.kept)}")
     for fault in one.faults:
         say(f"          CONTRACT: {fault}")
 

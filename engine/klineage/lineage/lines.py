@@ -88,26 +88,6 @@ def _hunks(old: bytes, new: bytes) -> list[tuple[int, int, int, int]]:
     return hunks
 
 
-_MARKER = 41  # characters of a conflict's mark: more than any code has in a row
-
-
-def merged(base: bytes, changed: bytes, other: bytes) -> bytes | None:
-    """``other`` with what changed from ``base`` to ``changed``, by git's three-way merge; None where they conflict."""
-    try:
-        with tempfile.TemporaryDirectory(prefix="klineage-") as name:
-            folder = Path(name)
-            for file, data in (("base", base), ("changed", changed), ("other", other)):
-                (folder / file).write_bytes(data)
-            out = Git(None, folder).run(
-                "merge-file", "-p", f"--marker-size={_MARKER}", "other", "base", "changed", allow=range(128)
-            )
-    except OSError as error:
-        raise KlineageError(
-            f"cannot merge two states: {error.strerror} in {tempfile.gettempdir()}"
-        ) from error
-    return None if b"<" * _MARKER in out else out
-
-
 def blame(git: Git, steps: Sequence[Step], filename: str) -> list[BlameLine]:
     """For each line of ``filename`` in the last of ``steps``, the one of them that wrote it."""
     writers = {step.commit: step for step in steps}

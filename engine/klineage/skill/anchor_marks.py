@@ -77,6 +77,7 @@ _C: tuple[Mark, ...] = (
     _has("calls a function", _ANY, "call_expression"),
 )  # fmt: skip
 _CUDA: tuple[Mark, ...] = (
+    _has("is launched as a kernel", _WHOLE, "__global__"),
     _has("waits for the other threads of its block", _ANY, "call_expression", r"^__syncthreads\b"),
     _has("keeps data in shared memory", _WHOLE, "declaration", r"__shared__"),
     *_C,

@@ -93,5 +93,6 @@ def _sentence(kind: str, transitions: Sequence[Transition]) -> str:
         place = acted(transition).place
         if place is not None:
             where.append(f"{place.locus.partition('::')[2] or place.locus} in {transition.lineage}")
+    where = list(dict.fromkeys(where))
     more = f" and {len(where) - _SHOWN} more" if len(where) > _SHOWN else ""
     return f"{kind[0].upper()}{kind[1:]}; {', '.join(where[:_SHOWN])}{more}."

@@ -14,7 +14,6 @@ from functools import lru_cache
 
 from klineage.errors import KlineageError
 from klineage.kernel import Feature, Kernel
-from klineage.lineage import merged
 from klineage.platform import parse
 from klineage.proposer import rules
 from klineage.proposer.features import features
@@ -62,11 +61,13 @@ def _hardware(transitions: Sequence[Transition]) -> tuple[ContractFeature, ...]:
 
 @lru_cache(maxsize=512)
 def _necessary(transition: Transition, pool: tuple[Transition, ...]) -> frozenset[Feature]:
-    """What is common to all states that a transition's edit can be made on.
+    """What is common to all states that a transition's edit can be made on; nothing where no rule can make it at all.
 
     They are the earlier states of its lineage, and the simplest one with some of the optimizations between them made on
     it: of those that seem to be needed, all but one.
     """
+    if not can_be_made(transition, transition.before):
+        return frozenset()
     needed = set(transition.features_before)
     earlier = [t for t in pool if t.lineage == transition.lineage and t.step.number < transition.step.number]
     for other in earlier:
@@ -97,8 +98,8 @@ def _with_all(kernel: Kernel, wanted: Sequence[Transition]) -> Kernel:
 def can_be_made(transition: Transition, kernel: Kernel) -> bool:
     """Whether the edit of a transition can be made on another state, and does there what it did in its own.
 
-    By its rule where one made it, else by git's three-way merge of the difference. It says nothing of whether the result
-    passes a gate, or pays.
+    By its rule where one made it, else by the rules of its action, from what its step recorded. It says nothing of whether
+    the result passes a gate, or pays.
     """
     source = _made(transition, kernel)
     if source is None:
@@ -113,11 +114,10 @@ def can_be_made(transition: Transition, kernel: Kernel) -> bool:
 
 
 def _made(transition: Transition, kernel: Kernel) -> bytes | None:
-    if not transition.rule:
-        return merged(transition.before.source, transition.after.source, kernel.source)
     step = transition.step
+    name = f"{RULE_PREFIX}{transition.rule}" if transition.rule else step.action
     try:
-        return rules.derive(f"{RULE_PREFIX}{transition.rule}", kernel, step.locus, dict(step.settings))
+        return rules.derive(name, kernel, step.locus, dict(step.settings))
     except rules.NotApplicable:
         return None
 

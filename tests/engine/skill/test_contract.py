@@ -45,12 +45,13 @@ def test_what_another_lineage_did_without_is_not_required(known: tuple[Transitio
     assert derived(both, known).requires == ()
 
 
-def test_a_step_of_nobody_known_is_carried_over_as_a_difference(known: tuple[Transition, ...]) -> None:
-    by_hand = [replace(t, step=replace(t.step, proposer="person")) for t in of(known, "packing")]
-    assert "cache_block" in names(derived(by_hand, known).requires)
+def test_a_step_that_no_rule_made_is_tried_by_the_rules_of_its_action(known: tuple[Transition, ...]) -> None:
+    (by_hand,) = [replace(t, step=replace(t.step, proposer="person")) for t in of(known, "packing")]
+    assert names(derived([by_hand], known).requires) == ["cache_block"]
     (naive,) = [t.before for t in known if t.name == "gemm-c K1"]
-    assert not can_be_made(by_hand[0], naive)
-    assert can_be_made(by_hand[0], by_hand[0].before)
+    assert can_be_made(by_hand, by_hand.before) and not can_be_made(by_hand, naive)
+    unsaid = replace(by_hand, step=replace(by_hand.step, settings={}))
+    assert derived([unsaid], known).requires == (), "nobody can make it, so nothing is known to be needed"
 
 
 @pytest.mark.parametrize(

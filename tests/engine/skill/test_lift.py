@@ -23,7 +23,7 @@ from klineage.skill.lift.shelving import Lift, lift, put
 
 from klineage_tui.cli import main
 
-from .lineages import made
+from .lineages import Lineage, made
 
 BOTH = ("softmax-c", "layernorm-c")
 LIFTED = (*BOTH, "gemm-triton")
@@ -349,3 +349,15 @@ def test_a_workspace_without_a_sealed_lineage_says_so(tmp_path: Path) -> None:
         pytest.raises(KlineageError, match="klineage seal ID writes one"),
     ):
         source_of(workspace)
+
+
+def test_what_no_rule_made_is_lifted_too(tmp_path: Path) -> None:
+    with made(tmp_path / "workspace") as workspace:
+        Lineage.open(workspace, "softmax").seal(by="model:claude-x; prompt 0123456789ab")
+        cards = {card.id: card for card in lifted_all(source_of(workspace))}
+    simd = cards["c.simd"]
+    assert (simd.rule, simd.preconditions) == ("", ())
+    assert simd.intent.startswith("Compute with vectors: a vector type computes all lanes")
+    assert simd.carrier.settings and simd.anchor.query
+    assert "replayed by model:claude-x" in simd.evidence[0].note
+    assert "Only replayed" in simd.notes
