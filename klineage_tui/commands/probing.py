@@ -70,6 +70,7 @@ def _probe(arguments: argparse.Namespace) -> int:
             arguments.precondition,
             judge=Judge(on_event=None if arguments.json else _progress),
             lineage_id=arguments.on,
+            trusted=arguments.trust,
             searching=arguments.search,
             instead=_instead(arguments),
             keep=keep,

@@ -14,6 +14,7 @@ from klineage.kernel import Kernel
 from klineage.lineage import Workspace
 from klineage.platform import detect, satisfies
 from klineage.skill.card import Card, Evidence, Precondition, Probe
+from klineage.skill.file import render
 from klineage.skill.library import Library
 from klineage.skill.probe import Judge, Probed, State, probe, probe_card, violated
 from klineage.skill.probe import judging as module
@@ -362,6 +363,18 @@ def test_code_of_somebody_else_is_not_run(
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "another user"))
     with pytest.raises(KlineageError, match="add --trust"):
         probe_card(library, "c.tile")
+
+
+def test_a_folder_from_elsewhere_is_not_run_unasked(tmp_path: Path) -> None:
+    (tmp_path / "theirs" / "cards").mkdir(parents=True)
+    evidence = (Evidence("e1", "transition", "softmax-c", "0" * 40),)
+    card = Card("c.tile", "Tile it", "tiling", "c", evidence=evidence)
+    (tmp_path / "theirs" / "cards" / "c.tile.md").write_bytes(render(card))
+    folder = Library.open(tmp_path / "theirs")
+    with pytest.raises(KlineageError, match="came from elsewhere"):
+        probe_card(folder, "c.tile")
+    with pytest.raises(KlineageError, match=r"no bundles/softmax-c\.bundle"):
+        probe_card(folder, "c.tile", trusted=True)
 
 
 def test_a_card_without_states_of_its_own_says_so(library: Library, copied: Workspace) -> None:

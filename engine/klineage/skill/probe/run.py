@@ -129,6 +129,7 @@ def probe_card(
     *,
     judge: Judge | None = None,
     lineage_id: str = "",
+    trusted: bool = False,
     searching: bool = False,
     instead: Probe | None = None,
     keep: bool = True,
@@ -137,13 +138,13 @@ def probe_card(
 ) -> tuple[Card, tuple[Probed, ...]]:
     """Probe preconditions of a card, all by default, and write each outcome into the library when it is known.
 
-    instead: what to break in place of the card's own probe.
+    instead: what to break in place of the card's own probe. trusted: see ``states_of``.
     keep: False leaves the library as it is, as for a folder, which has no history. on_probed: called after each.
     Raises KlineageError for an unknown card or key, a card without states of its own, and when cancelled; what was
     known by then is written.
     """
     card = library.get(card_id)
-    states = by_effect(card, states_of(library, card, lineage_id))
+    states = by_effect(card, states_of(library, card, lineage_id, trusted=trusted))
     wanted = tuple(keys) or tuple(p.key for p in card.preconditions)
     for key in wanted:
         precondition_of(card, key)

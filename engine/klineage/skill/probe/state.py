@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 
 from klineage.errors import KlineageError
 from klineage.kernel import Kernel
+from klineage.resources import shipped
 from klineage.skill.card import Card
 from klineage.skill.facts import Facts, facts
 from klineage.skill.library import Library
 from klineage.skill.transitions import Transition, transitions
-from klineage.walk.trust import require
+from klineage.walk.trust import Untrusted, require
 from klineage.workload import Workload
 
 
@@ -56,9 +57,12 @@ def state_of(transition: Transition) -> State:
     )
 
 
-def states_of(library: Library, card: Card, lineage_id: str = "") -> tuple[State, ...]:
+def states_of(
+    library: Library, card: Card, lineage_id: str = "", *, trusted: bool = False
+) -> tuple[State, ...]:
     """The card's own states, in the order of its evidence; of one lineage alone if ``lineage_id`` names it.
 
+    trusted: somebody has agreed to run the code of a folder that came from elsewhere.
     Raises KlineageError when the card cites no transition that is here, with what is missing, and Untrusted for the code
     of somebody else.
     """
@@ -68,13 +72,15 @@ def states_of(library: Library, card: Card, lineage_id: str = "") -> tuple[State
         raise KlineageError(
             f"{card.id} cites no transition{of}, so there is no state of its own to probe; lift it first"
         )
+    if not library.writable and not trusted:
+        _require_shipped(library)
     found: list[State] = []
     missing = ""
     for name in dict.fromkeys(e.lineage for e in cited):
         wanted = {e.commit for e in cited if e.lineage == name}
         try:
             with library.lineage(name) as workspace:
-                if library.writable:  # a folder's bundle is opened apart, and is trusted as the folder is
+                if library.writable:
                     require(workspace, name)
                 found += [state_of(t) for t in transitions(workspace, name) if t.commit in wanted]
         except KlineageError as error:
@@ -85,3 +91,13 @@ def states_of(library: Library, card: Card, lineage_id: str = "") -> tuple[State
         )
     order = {e.commit: place for place, e in enumerate(cited)}
     return tuple(sorted(found, key=lambda state: order[state.commit]))
+
+
+def _require_shipped(library: Library) -> None:
+    """A folder's bundles are opened apart, so that no word on them can be remembered: only what ships runs unasked."""
+    place, own = library.path.resolve(), shipped("library").resolve()
+    if place != own and own not in place.parents:
+        raise Untrusted(
+            f"{library.path} came from elsewhere, and a gate runs the code of its lineages: read it, then add --trust, "
+            "or klineage library pull it into a workspace"
+        )

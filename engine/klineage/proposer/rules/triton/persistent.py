@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from tree_sitter import Node
 
 from klineage.kernel import Feature, Kernel
-from klineage.proposer.rules.rule import NotApplicable, Rewrite, Rule, Site, setting
+from klineage.proposer.rules.rule import Known, NotApplicable, Rewrite, Rule, Site, setting
 from klineage.proposer.rules.triton.code import (
     Launch,
     defined,
@@ -265,4 +265,5 @@ PERSISTENT = Rule(
     remove=remove,
     apply=apply,
     after=("autotune", "loop_pipeline", "warp_specialize"),
+    known={"Pipeline": Known(change="size", settings={"dim": "*", "value": "/8"})},
 )

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tree_sitter import Node
 
 from klineage.kernel import Feature, Kernel
-from klineage.proposer.rules.rule import NotApplicable, Rewrite, Rule, Site, setting
+from klineage.proposer.rules.rule import Known, NotApplicable, Rewrite, Rule, Site, setting
 from klineage.proposer.rules.triton.code import (
     delete_statements,
     drop_parameter,
@@ -344,4 +344,5 @@ PROGRAM_ORDER = Rule(
     remove=remove,
     apply=apply,
     after=("autotune",),
+    known={"Storage": Known(change="size", settings={"dim": "*", "value": "/8"})},
 )
