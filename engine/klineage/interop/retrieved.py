@@ -109,14 +109,16 @@ def _about(hit: Hit) -> Iterator[str]:
     if hit.row.effects:
         yield f"gains {effect(hit.row.effects[0])}"
     for need in hit.needs:
-        yield (
-            f"not here: {need.why}" if need.kind == "conflict" else f"not yet: needs {need.what} ({need.why})"
-        )
+        if need.kind == "conflict":
+            yield f"not here: {need.why}"
+        elif need.kind != "check":  # which is told below
+            yield f"not yet: needs {need.what} ({need.why})"
     if not hit.needs:
         yield from (match.why for match in hit.matches)
     for one in hit.checked:
         probe = "" if one.condition.outcome == "untested" else f"; breaking it: {one.condition.outcome}"
-        yield f"{one.condition.key} {one.state}: {sentence(one.condition.text, 160)} ({one.why}{probe})"
+        said = f"{one.condition.key} {one.state}: {sentence(one.condition.text, 160)} ({one.why}{probe})"
+        yield f"not yet: {said}" if one.state == "fails" else said
     for caveat in hit.caveats:
         if not caveat.startswith("not known: "):  # the check above has said it
             yield caveat
