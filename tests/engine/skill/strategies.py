@@ -6,6 +6,7 @@ import string
 from dataclasses import fields
 from typing import Any, get_type_hints
 
+from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from klineage.skill.card import (
     Anchor,
@@ -88,3 +89,9 @@ cards = _record(
     anchor=_record(Anchor),
     carrier=_record(Carrier, settings=maps, evidence=names),
 )
+
+
+def tries(examples: int) -> settings:
+    """So many examples, however slow a loaded machine makes them."""
+    slow = [HealthCheck.too_slow, HealthCheck.data_too_large]
+    return settings(max_examples=examples, deadline=None, suppress_health_check=slow)

@@ -6,12 +6,13 @@ import re
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from klineage.errors import KlineageError
 from klineage.skill.card import Carrier
 from klineage.skill.file import edited, lines, parse, render
 
+from .strategies import tries
 from .test_edited import HAND
 from .test_lint import GOOD
 
@@ -165,7 +166,7 @@ def test_what_only_costs_time_is_refused_and_said_briefly() -> None:
         assert len(fault(broken)[1]) < 250
 
 
-@settings(max_examples=120, deadline=None)
+@tries(120)
 @given(st.data())
 def test_a_broken_file_is_a_card_or_a_fault_with_a_line(data: st.DataObject) -> None:
     """Whatever an editor, a merge or a disk does to a file: it reads as a card or says where it does not."""

@@ -8,12 +8,12 @@ from difflib import SequenceMatcher
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from klineage.skill.card import Anchor, Card, Carrier, Evidence, Precondition, Probe, Risk
 from klineage.skill.file import edited, kept, parse, render
 
-from .strategies import cards, preconditions, texts
+from .strategies import cards, preconditions, texts, tries
 
 NAME = "c.prefetch.md"
 
@@ -221,7 +221,7 @@ def test_a_field_whose_line_cannot_go_is_written_whole_and_the_rest_stays() -> N
     assert b"    # asked of the target\n    check: k % 8 == 0" in written
 
 
-@settings(max_examples=40, deadline=None)
+@tries(40)
 @given(
     st.lists(preconditions, max_size=4, unique_by=lambda one: one.key).map(tuple),
     texts,

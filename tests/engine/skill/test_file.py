@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from klineage.skill.card import Card
 from klineage.skill.file import edited, kept, parse, render
 
-from .strategies import cards
+from .strategies import cards, tries
 
 NAME = "cards/c.prefetch-b.md"
 
 
-@settings(max_examples=60, deadline=None)
+@tries(60)
 @given(cards)
 def test_a_card_reads_back_as_it_was_written(card: Card) -> None:
     written = render(card)
@@ -19,7 +19,7 @@ def test_a_card_reads_back_as_it_was_written(card: Card) -> None:
     assert render(parse(written, NAME)) == written
 
 
-@settings(max_examples=60, deadline=None)
+@tries(60)
 @given(cards, cards)
 def test_an_edited_file_holds_the_card(before: Card, after: Card) -> None:
     data = render(before)

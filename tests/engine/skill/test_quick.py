@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from klineage.skill.card import Card
 from klineage.skill.file import render
@@ -11,7 +11,7 @@ from klineage.skill.format.loading import load_any
 from klineage.skill.format.nodes import Fault, Node
 from klineage.skill.format.quick import quick
 
-from .strategies import cards
+from .strategies import cards, tries
 from .test_edited import HAND
 from .test_lint import GOOD
 
@@ -77,7 +77,7 @@ def told(text: str, whole: bool) -> Node | tuple[int, str] | None:
         return fault.line, fault.text
 
 
-@settings(max_examples=250, deadline=None)
+@tries(250)
 @given(mangled())
 @example("a: >\n  b")
 @example("a: |\n  b\n \n  # c\n")
@@ -102,7 +102,7 @@ def test_it_reads_what_people_and_klineage_usually_write() -> None:
     assert quick(_MORE, 4, 2) is not None
 
 
-@settings(max_examples=15, deadline=None)
+@tries(15)
 @given(cards)
 def test_it_reads_what_klineage_writes(card: Card) -> None:
     text = "\n".join(writing.block(writing.front(card))) + "\n"

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 from klineage.errors import KlineageError
@@ -17,7 +17,7 @@ from klineage.skill.format import writing
 from klineage.skill.schema import schema, text
 from ruamel.yaml import YAML
 
-from .strategies import cards
+from .strategies import cards, tries
 from .test_lint import GOOD
 
 PUBLISHED = Path(__file__).parents[3] / "docs" / "card.schema.json"
@@ -35,13 +35,13 @@ def test_the_published_schema_is_that_of_the_code() -> None:
     )
 
 
-@settings(max_examples=25, deadline=None)
+@tries(25)
 @given(cards)
 def test_every_card_is_valid_to_any_reader_of_yaml(card: Card) -> None:
     assert list(VALIDATOR.iter_errors(front(render(card)))) == []
 
 
-@settings(max_examples=60, deadline=None)
+@tries(60)
 @given(st.text("0123456789abcdefx_.:+-", min_size=1, max_size=8))
 def test_a_commit_is_a_text_to_any_reader_of_yaml(name: str) -> None:
     """Bare where it cannot be taken for a number or a time: ``12e4567`` is a number, and ``0b11`` and ``0x1f``."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from klineage.skill.card import Anchor, Card, ContractFeature, Evidence, Precondition, Risk, Scope
 from klineage.skill.file import kept, parse, render
 from klineage.skill.staleness import (
@@ -18,7 +18,7 @@ from klineage.skill.staleness import (
     verified_scope,
 )
 
-from .strategies import cards
+from .strategies import cards, tries
 from .test_lint import ALIGNED, GOOD, PROBE, tried
 
 TRIED = tried(GOOD)
@@ -85,7 +85,7 @@ def test_what_follows_a_claim_around_overtakes_nothing(card: Card) -> None:
     assert verified_by(card) == card.verification
 
 
-@settings(max_examples=40, deadline=None)
+@tries(40)
 @given(cards)
 def test_fingerprints_are_of_the_card_and_not_of_its_file(card: Card) -> None:
     card = kept(card)

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from random import Random
 from typing import Any
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from klineage.skill.card import Card
 from klineage.skill.file import edited, kept, parse, render
 from klineage.skill.format import writing
 
-from .strategies import cards
+from .strategies import cards, tries
 
 NAME = "c.prefetch-b.md"
 
@@ -92,9 +92,7 @@ class Style:
         return self.random.choice(["", "", "", "", "\n", f"{' ' * column}# - note: 1\n", "# left\n"])
 
 
-@settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
-)
+@tries(40)
 @given(cards, cards, st.randoms(use_true_random=False), st.sampled_from([b"\n", b"\r\n"]))
 def test_a_card_in_any_style_reads_and_takes_edits(
     card: Card, other: Card, random: Random, ending: bytes
