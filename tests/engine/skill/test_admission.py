@@ -40,7 +40,7 @@ from klineage.skill.admission import (
 from klineage.skill.admission import trying as trying_module
 from klineage.skill.admission.by_patch import patched
 from klineage.skill.admission.held_out import operator_of
-from klineage.skill.card import Card, Contract, ContractFeature, Effect, Precondition
+from klineage.skill.card import Card, Carrier, Contract, ContractFeature, Effect, Precondition
 from klineage.skill.file import parse, render
 from klineage.skill.library import Library, report_name
 from klineage.skill.lift import source_of
@@ -411,6 +411,7 @@ def test_a_model_is_given_the_card_alone_and_what_failed(gates: SimpleNamespace,
         effect(2.0),
         preconditions=(Precondition("p1", "storage", "It fits in registers."),),
         notes="secret lineage",
+        carrier=Carrier(settings={"MR": "6"}),
     )
 
     def ask(name: str) -> Proposer:
@@ -423,6 +424,8 @@ def test_a_model_is_given_the_card_alone_and_what_failed(gates: SimpleNamespace,
     assert first.goal is not None
     assert first.kernel == target.kernel
     assert "It fits in registers." in first.goal.rationale
+    assert "Its settings were MR=6; choose those that fit here." in first.goal.rationale
+    assert first.goal.settings == {}
     assert "secret lineage" not in repr(first.goal)
     assert [feature.name for feature in first.goal.adds] == ["register_tiling"]
     assert (len(first.tried), [tried.why for tried in second.tried]) == (0, ["no JSON"])

@@ -50,7 +50,7 @@ def task_of(card: Card, target: Target, failed: tuple[Failed, ...]) -> Task:
     place = function_locus(locus)
     adds = tuple(Feature(locus if f.where == "anchor" else place, f.name) for f in card.contract.provides)
     title = card.intent.splitlines()[0] if card.intent else f"Add {card.action}"
-    goal = Goal(card.action, locus, title, told(card), adds, dict(card.carrier.settings))
+    goal = Goal(card.action, locus, title, told(card), adds)
     tried = tuple(Tried(title, card.action, locus, one.why, one.kernel) for one in failed)
     return Task(target.kernel, target.workload, target.platform, target.features, tried, goal=goal)
 
@@ -76,6 +76,8 @@ def told(card: Card) -> str:
     parts += _listed("What can go wrong", [risk.text for risk in card.risks])
     needs = ", ".join(feature.name for feature in card.contract.requires)
     parts.append(f"It needs first: {needs}." if needs else "")
+    settings = ", ".join(f"{name}={value}" for name, value in card.carrier.settings.items())
+    parts.append(f"Its settings were {settings}; choose those that fit here." if settings else "")
     if card.carrier.before or card.carrier.after:
         parts += ["One instance of it, an example and no template. Before:", card.carrier.before]
         parts += ["After:", card.carrier.after]
