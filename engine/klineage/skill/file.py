@@ -14,7 +14,7 @@ from klineage.skill.format.loading import load
 from klineage.skill.format.migration import migrated, version
 from klineage.skill.format.nodes import Entries, Fault, Node, placed
 from klineage.skill.format.splicing import Original, Splice, original
-from klineage.skill.format.writing_body import section
+from klineage.skill.format.writing_body import section, settings_part
 
 
 @dataclass(frozen=True)
@@ -108,17 +108,18 @@ def edited(data: bytes, card: Card) -> bytes:
     new = kept(card)
     if new == document.card:
         return data
+    why: Exception | None = None
     for fine in (True, False):
         try:
-            written = document.original.spliced(
-                [*_front_splices(document, new, fine), *_body_splices(document, new)]
-            )
+            splices = [*_front_splices(document, new, fine), *_body_splices(document, new, fine)]
+            written = document.original.spliced(splices)
             if parse(written, name) == new:
                 return written
-        except (NotInPlace, ValueError, KlineageError):
-            if not fine:
-                raise
-    raise KlineageError(f"{name} cannot be edited where it stands; write it anew with klineage card edit")
+        except (NotInPlace, ValueError, KlineageError) as error:
+            why = error
+    raise KlineageError(
+        f"{name} is written in a way that only a person can edit; open it with klineage card edit {card.id}"
+    ) from why
 
 
 def kept(card: Card) -> Card:
@@ -137,15 +138,18 @@ def _front_splices(document: Document, new: Card, fine: bool) -> list[Splice]:
     return editor.splices
 
 
-def _body_splices(document: Document, new: Card) -> list[Splice]:
+def _body_splices(document: Document, new: Card, fine: bool) -> list[Splice]:
     old = document.card
     splices = body_splices(document.text, document.sections, _query(document.sections), old, new)
-    settings = document.settings
-    if isinstance(settings, Entries) and old.carrier.settings and new.carrier.settings:
+    settings, before, after = document.settings, old.carrier.settings, new.carrier.settings
+    if before == after or not before or not after or settings is None:
+        return splices
+    if fine and isinstance(settings, Entries):
         editor = Editor(document.text)
-        editor.mapping(settings, old.carrier.settings, new.carrier.settings, writing.SETTINGS)
-        splices += editor.splices
-    return splices
+        editor.mapping(settings, before, after, writing.SETTINGS)
+        return [*splices, *editor.splices]
+    fence = document.sections["Carrier"].parts["Settings"].fences[0]
+    return [*splices, Splice(fence.start, fence.end, settings_part(after))]
 
 
 def _read(source: Original) -> Document:

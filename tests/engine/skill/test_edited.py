@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from klineage.errors import KlineageError
 from klineage.skill.card import Anchor, Card, Carrier, Evidence, Precondition, Probe, Risk
 from klineage.skill.file import edited, kept, parse, render
 
@@ -219,6 +220,18 @@ def test_a_field_whose_line_cannot_go_is_written_whole_and_the_rest_stays() -> N
     assert parse(written, NAME) == after
     assert b"locus: function # the loop over k" in written
     assert b"    # asked of the target\n    check: k % 8 == 0" in written
+
+
+def test_settings_in_an_odd_form_are_written_whole_and_an_odd_field_is_left_to_a_person() -> None:
+    hand = HAND.replace(b"AHEAD: 48   # lines", b"? AHEAD\n: 48")
+    card = parse(hand, NAME)
+    after = replace(card, carrier=replace(card.carrier, settings={"TILE": "32"}))
+    assert parse(edited(hand, after), NAME) == after
+    odd = HAND.replace(b"locus: for # the loop over k", b"? rule\n: c.prefetch")
+    with pytest.raises(
+        KlineageError, match=r"only a person can edit; open it with klineage card edit c\.prefetch"
+    ):
+        edited(odd, replace(parse(odd, NAME), rule=""))
 
 
 @tries(40)
