@@ -18,7 +18,6 @@ Names: the dimensions of the workload at the size that a gate times (``every_siz
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Literal
 
 from klineage.skill.arithmetic import Doubt
@@ -39,7 +38,6 @@ class Answer:
     why: str
 
 
-@lru_cache(maxsize=4096)
 def problem(expression: str) -> str:
     """Why no target can ever answer the expression, in one sentence; empty for one that is well formed."""
     try:

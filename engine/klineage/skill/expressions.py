@@ -86,12 +86,13 @@ def parsed(expression: str) -> ast.expr:
         raise Refused("the check is empty")
     if len(expression) > _LONGEST:
         raise Refused(f"the check has {len(expression):,} characters; write at most {_LONGEST}")
-    if not expression.isascii() or not expression.replace("\n", " ").isprintable():
+    written = " ".join(expression.split())
+    if not expression.isascii() or not written.isprintable():
         raise Refused(
             "the check has characters beyond plain ASCII; write names and operators with those alone"
         )
     try:
-        tree = ast.parse(" ".join(expression.split()), mode="eval")
+        tree = ast.parse(written, mode="eval")
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         said = f" ({error.msg})" if isinstance(error, SyntaxError) and error.msg else ""
         raise Refused(f"the check cannot be read as an expression{said}") from error
@@ -150,12 +151,20 @@ def _refuse_call(node: ast.Call) -> None:
     if not isinstance(node.func, ast.Name) or node.func.id not in FUNCTIONS:
         called = node.func.id if isinstance(node.func, ast.Name) else "what is no name"
         raise Refused(f"the check calls {called}; there are {', '.join(FUNCTIONS)}")
+    if node.func.id == "every_size" and any(_is_every(inner) for arg in node.args for inner in ast.walk(arg)):
+        raise Refused(
+            "every_size() stands inside of every_size(), which would ask each size for all sizes again"
+        )
     if node.keywords or any(isinstance(a, ast.Starred) for a in node.args):
         raise Refused(f"{node.func.id}() takes its arguments by place alone")
     least, most, _ = FUNCTIONS[node.func.id]
     if not least <= len(node.args) <= most:
         wanted = str(least) if least == most else f"{least} to {most}"
         raise Refused(f"{node.func.id}() takes {wanted} argument{'s' * (most != 1)}, not {len(node.args)}")
+
+
+def _is_every(node: ast.AST) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "every_size"
 
 
 def used_names(expression: str) -> tuple[str, ...]:

@@ -145,6 +145,8 @@ _HOSTILE = [
     "1 == 1",
     "unknown_function(k)",
     "has()",
+    "every_size(" * 30 + "k > 0" + ")" * 30,
+    "every_size(every_size(k > 0) or m > 0)",
     "shape('x')",
 ]
 

@@ -18,7 +18,7 @@ from klineage.skill.file import render
 from klineage.skill.library import Library
 from klineage.skill.probe import Judge, Probed, State, probe, probe_card, violated
 from klineage.skill.probe import judging as module
-from klineage.skill.probe.judging import Finding
+from klineage.skill.probe.weighing import Finding
 from klineage.skill.staleness import probe_is_stale
 from klineage.skill.transitions import transitions
 from klineage.walk.trust import trust

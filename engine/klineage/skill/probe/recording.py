@@ -9,7 +9,7 @@ from klineage.gate import Report, report_to_json
 from klineage.skill.card import Card, Evidence, Precondition, Probe, Risk
 from klineage.skill.library import report_name
 from klineage.skill.probe.choosing import CHANGES
-from klineage.skill.probe.judging import Finding, cut
+from klineage.skill.probe.weighing import Finding, cut
 from klineage.skill.staleness import probe_fingerprint
 
 _NOTHING = "nothing broke when it was probed with"

@@ -10,11 +10,12 @@ from klineage.gate import Report, report_to_json
 from klineage.skill.card import Card, Precondition, Probe
 from klineage.skill.library import Library
 from klineage.skill.probe.choosing import Violated, Violation, violation
-from klineage.skill.probe.judging import Finding, Judge
+from klineage.skill.probe.judging import Judge
 from klineage.skill.probe.recording import doubted, recorded
 from klineage.skill.probe.renumbering import Untestable
 from klineage.skill.probe.search import Boundary, search, with_boundary
 from klineage.skill.probe.state import State, states_of
+from klineage.skill.probe.weighing import Finding
 from klineage.skill.staleness import probe_is_stale
 
 _MOST_STATES = 3  # of a card's own states that are tried until one says something

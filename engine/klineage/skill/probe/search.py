@@ -14,11 +14,12 @@ from klineage.skill.card import Card, Precondition, Risk
 from klineage.skill.checks import check, used_names
 from klineage.skill.facts import ITEMSIZE
 from klineage.skill.probe.choosing import Violation, older
-from klineage.skill.probe.judging import Finding, Judge, cut
+from klineage.skill.probe.judging import Judge
 from klineage.skill.probe.recording import of_search, with_none_found, with_precondition, with_reports
-from klineage.skill.probe.renumbering import Untestable
+from klineage.skill.probe.renumbering import Untestable, is_relative, told_numbers
 from klineage.skill.probe.state import State
 from klineage.skill.probe.violations import inner_dim, violated
+from klineage.skill.probe.weighing import Finding, cut
 
 _MOST_RUNGS = 8
 
@@ -61,6 +62,7 @@ def search(precondition: Precondition, state: State, found: Violation, judge: Ju
             broken = violated(state, change, settings)
         except Untestable:
             continue  # no such value: the next rung may be one
+        words = told_numbers(state.settings, broken.settings) or words
         violates = bool(precondition.check) and check(precondition.check, broken.facts()).state == "fails"
         rungs.append(Rung(words, change, settings, judge(state, broken, words), violates))
         if rungs[-1].finding.outcome == "confirmed" or len(rungs) == _MOST_RUNGS:
@@ -110,11 +112,13 @@ def _ladder(precondition: Precondition, state: State, found: Violation) -> tuple
         return f"the alignment of {named}", steps
     if found.change == "platform":
         return "the platform", ((f"on {name}", "platform", {"platform": name}) for name in older(state))
-    if found.change == "setting":
+    if found.change == "setting" and settings["value"].strip()[:1] not in ("+", "-"):
         name = settings["name"]
-        own_text = state.settings.get(name) or str(state.facts().constants.get(name, ""))
-        if own_text.isdigit() and settings["value"].isdigit():
-            return name, _geometric("setting", "name", name, int(own_text), int(settings["value"]))
+        text = state.settings.get(name) or str(state.facts().constants.get(name, ""))
+        if is_relative(settings["value"]):
+            return ("its numbers" if name == "*" else name), _relative(name, settings["value"].strip()[:1])
+        if text.isdigit() and settings["value"].isdigit():
+            return name, _geometric("setting", "name", name, int(text), int(settings["value"]))
     raise Untestable(f"a {found.change} has no order that a boundary could lie on; it is probed as it is")
 
 
@@ -130,6 +134,13 @@ def _geometric(change: str, label: str, name: str, own: int, towards: int) -> It
         if value < 1:
             return
         yield f"{name} = {value}", change, {label: name, "value": str(value)}
+
+
+def _relative(name: str, sign: str) -> Iterator[Step]:
+    """Twice, four times ... or half, a quarter ... of every number of the instance."""
+    for power in range(1, _MOST_RUNGS):
+        value = f"{sign}{1 << power}"
+        yield f"{'every number' if name == '*' else name} {value}", "setting", {"name": name, "value": value}
 
 
 def _multiples(dim: str, state: State, itemsize: int, words: str) -> Iterator[Step]:
