@@ -101,13 +101,14 @@ def edited(data: bytes, card: Card) -> bytes:
 
     Comments, order, quotes, line ends, a byte order mark and a person's formatting stay where they are. A file of an
     older schema gets the front matter of today. Without a change the very bytes come back. Raises KlineageError as
-    ``parse`` does.
+    ``parse`` does for the file, and as ``render`` does for the card.
     """
     name = f"{card.id}.md"
     document = opened(data, card.id)
     new = kept(card)
     if new == document.card:
         return data
+    render(new)
     why: Exception | None = None
     for fine in (True, False):
         try:

@@ -222,6 +222,8 @@ def test_a_card_that_no_file_can_hold_is_not_written() -> None:
     half = replace(GOOD, notes="\ud800")
     with pytest.raises(KlineageError, match="half a character"):
         render(half)
+    with pytest.raises(KlineageError, match="half a character"):
+        edited(TEXT.encode(), half)
     no_number = replace(GOOD, effects=(replace(GOOD.effects[0], gain=float("nan")),))
     with pytest.raises(KlineageError, match="nan"):
         render(no_number)
