@@ -97,6 +97,7 @@ class KlineageApp(App[int]):
         self.config = config
         self.keys_in_force = config.keymap()
         self._wanted = lineage
+        self._ahead = ""  # the place whose key was pressed before there was one to go to
         self._session = session
         self._problems = [*problems, *themes.problems]
         if self.no_color:
@@ -175,7 +176,7 @@ class KlineageApp(App[int]):
         lineage = self._wanted or (self._remembered() if self._remembered() in ids else "")
         if not lineage and len(ids) == 1:
             lineage = ids[0]
-        place = self._remembered_place()
+        place = self._ahead or self._remembered_place()
         if lineage:
             self.open_lineage(lineage, place)
         elif place in ("cards", "library"):
@@ -274,6 +275,9 @@ class KlineageApp(App[int]):
         return ""
 
     def action_verb(self, action: str) -> None:
+        if self.workspace is None and action in (*REMEMBERED, "lineages"):
+            self._ahead = action  # a key pressed while the workspace is being opened is not lost
+            return
         if reason := self.why_not(action):
             self.notify(reason, title=BY_ID[action].title, severity="warning")
             return

@@ -175,7 +175,7 @@ def heading(found: Found | None, query_words: str, hypotheses: bool) -> tuple[li
     left.append((f"  {sanitize(found.target)}", "$foreground"))
     if query_words:
         left.append((f"  “{sanitize(query_words)}”", "$accent"))
-    hidden = f", {found.hidden} hypotheses hidden" if found.hidden and not hypotheses else ""
+    hidden = f", {found.hidden} hidden" if found.hidden and not hypotheses else ""
     return left, f"{found.total} cards{hidden}"
 
 

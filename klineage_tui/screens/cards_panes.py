@@ -184,8 +184,9 @@ class CardsPanes(Place):
         """The cells of a row of the lower pane, which has no size of its own while it is a hidden tab."""
         return max(30, self.query_one("#side").size.width - 6)
 
-    def on_resize(self) -> None:
-        self.call_after_refresh(self.redraw)
+    def on_line_view_widened(self, message: LineView.Widened) -> None:
+        if message.view in (self.form_view, self.queue_view):
+            self.redraw()
 
     def redraw(self) -> None:
         """Draw again what depends on the width."""

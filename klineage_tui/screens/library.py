@@ -107,8 +107,9 @@ class LibraryScreen(Place):
         self._found, self._choice, self._sealed = answer
         self.redraw()
 
-    def on_resize(self) -> None:
-        self.call_after_refresh(self.redraw)
+    def on_line_view_widened(self, message: LineView.Widened) -> None:
+        if message.view in (self.found_view, self.hit_view):
+            self.redraw()
 
     def redraw(self) -> None:
         """Draw what was found, the card under the cursor kept."""

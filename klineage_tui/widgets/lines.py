@@ -62,6 +62,13 @@ class LineView(ScrollView, can_focus=True, inherit_bindings=False):
     class Opened(Moved):
         """Enter or a double click on ``row``."""
 
+    class Widened(Message):
+        """The view has another width, so that lines which were wrapped for it have to be made again."""
+
+        def __init__(self, view: LineView) -> None:
+            super().__init__()
+            self.view = view
+
     def __init__(
         self,
         document: Document | None = None,
@@ -77,7 +84,7 @@ class LineView(ScrollView, can_focus=True, inherit_bindings=False):
         self.has_cursor = cursor
         self.cursor_row = 0
         self.marked: frozenset[int] = frozenset()
-        self._height = 0
+        self._height = self._width = 0
         self._unrevealed = False
         self.set_reactive(LineView.virtual_size, self._extent())
         self._strips: LRUCache[tuple[int, bool, int, int], Strip] = LRUCache(1024)
@@ -171,6 +178,9 @@ class LineView(ScrollView, can_focus=True, inherit_bindings=False):
     def on_resize(self, event: events.Resize) -> None:
         self._strips.clear()
         seen = self.scroll_offset.y <= self.cursor_row < self.scroll_offset.y + self._height
+        if event.size.width != self._width:
+            self._width = event.size.width
+            self.post_message(self.Widened(self))
         self._height = event.size.height
         if (seen and self.has_cursor) or self._unrevealed:
             self.call_after_refresh(self._reveal, self.cursor_row, 0)
