@@ -285,7 +285,6 @@ CACHE_BLOCK = Rule(
     apply=apply,
     after=("layout_pack",),
     known={
-        "Storage": Known(change="setting", settings={"name": "*", "value": "x4"}),
-        "Layout": Known(change="size", settings={"dim": "*", "value": "+1"}),
+        "Storage": Known(change="setting", settings={"name": "*", "value": "x16"}),
     },
 )

@@ -167,6 +167,5 @@ REGISTER_TILE = Rule(
     known={
         "Storage": Known(change="setting", settings={"name": "*", "value": "x8"}),
         "Pipeline": Known(change="setting", settings={"name": "*", "value": "/2"}),
-        "Layout": Known(change="size", settings={"dim": "*", "value": "+1"}),
     },
 )

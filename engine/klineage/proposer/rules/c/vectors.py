@@ -210,7 +210,6 @@ VECTORS = Rule(
     after=("unroll",),
     known={
         "Storage": Known("alignment() >= vector_bytes", "misalign", {"buffer": "*", "bytes": "1"}),
-        "Pipeline": Known(change="size", settings={"dim": "*", "value": "+1"}),
         "Hardware": Known(change="platform", settings={"platform": "cpu-x86-64-v2"}),
     },
 )

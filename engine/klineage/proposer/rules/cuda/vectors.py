@@ -390,6 +390,5 @@ VECTORS = Rule(
     after=("unroll",),
     known={
         "Storage": Known("row_alignment() >= 16", "misalign", {"buffer": "*", "bytes": "1"}),
-        "Pipeline": Known(change="size", settings={"dim": "*", "value": "+1"}),
     },
 )

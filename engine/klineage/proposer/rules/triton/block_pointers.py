@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from tree_sitter import Node
 
 from klineage.kernel import Feature, Kernel
-from klineage.proposer.rules.rule import Known, NotApplicable, Rewrite, Rule, Site
+from klineage.proposer.rules.rule import NotApplicable, Rewrite, Rule, Site
 from klineage.proposer.rules.triton.code import (
     enclosing_statement,
     identifiers,
@@ -277,7 +277,4 @@ BLOCK_POINTERS = Rule(
     remove=remove,
     apply=apply,
     after=("autotune", "pipeline", "loop_pipeline", "warp_specialize"),
-    known={
-        "Storage": Known(change="size", settings={"dim": "*", "value": "+1"}),
-    },
 )

@@ -8,7 +8,7 @@ from itertools import pairwise
 from tree_sitter import Node
 
 from klineage.kernel import Feature, Kernel
-from klineage.proposer.rules.rule import Known, NotApplicable, Rewrite, Rule, Site, setting
+from klineage.proposer.rules.rule import NotApplicable, Rewrite, Rule, Site, setting
 from klineage.proposer.rules.triton.code import (
     defined,
     delete_statements,
@@ -189,7 +189,4 @@ PEELING = Rule(
     detect=detect,
     remove=remove,
     apply=apply,
-    known={
-        "Layout": Known(change="size", settings={"dim": "*", "value": "+1"}),
-    },
 )

@@ -195,7 +195,6 @@ TILE_SIZE = Rule(
     after=("autotune", "pipeline", "loop_pipeline", "warps"),
     known={
         "Storage": Known(change="setting", settings={"name": "*", "value": "x2"}),
-        "Layout": Known(change="size", settings={"dim": "*", "value": "+1"}),
         "Data types": Known(change="setting", settings={"name": "*", "value": "/16"}),
     },
 )
