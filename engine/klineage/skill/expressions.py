@@ -91,6 +91,10 @@ def parsed(expression: str) -> ast.expr:
         raise Refused(
             "the check has characters beyond plain ASCII; write names and operators with those alone"
         )
+    if "#" in written:
+        raise Refused(
+            "the check holds a remark, which would say more than it checks; put it into the sentence"
+        )
     try:
         tree = ast.parse(written, mode="eval")
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from klineage.gate import Report, StageResult, Trust, Verdict
-from klineage.skill.checks import check, problem, used_names
+from klineage.skill.checks import FUNCTIONS, NAMES, check, problem, used_names
 from klineage.skill.facts import Facts, Tensor, facts, tensors
 from klineage.walk.opening import experts
 from klineage.walk.reading import read_kernel
@@ -145,6 +146,7 @@ _HOSTILE = [
     "1 == 1",
     "unknown_function(k)",
     "has()",
+    "k > 0 # and m > 10 ** 6",
     "every_size(" * 30 + "k > 0" + ")" * 30,
     "every_size(every_size(k > 0) or m > 0)",
     "shape('x')",
@@ -170,6 +172,14 @@ def test_no_text_makes_a_check_raise(text: str) -> None:
     assert check(text, _SMALL).state in ("holds", "fails", "unknown")
     if problem(text) == "":
         assert used_names(text)
+
+
+def test_the_page_on_cards_names_every_fact_and_function() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "cards.md").read_text()
+    section = page[page.index("## Checks") : page.index("## Probes")]
+    assert not [
+        name for name in (*NAMES, *FUNCTIONS) if f"`{name}`" not in section and f"`{name}(" not in section
+    ]
 
 
 _TRUTHS = {"a > 0": True, "b > 0": False, "zzz > 0": None}
