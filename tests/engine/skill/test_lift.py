@@ -11,7 +11,7 @@ import pytest
 from klineage.errors import KlineageError
 from klineage.lineage import Moved, Workspace
 from klineage.skill.anchors import find_anchor
-from klineage.skill.card import Card, Contract, Precondition, Risk
+from klineage.skill.card import Card, Contract, Evidence, Precondition, Risk
 from klineage.skill.contract import consistent
 from klineage.skill.file import parse, render
 from klineage.skill.library import Library
@@ -248,12 +248,50 @@ def test_a_lift_that_was_undone_can_be_done_again(copied: Workspace) -> None:
 
 def test_what_further_evidence_speaks_against_goes(copied: Workspace) -> None:
     library = Library.of(copied)
+    shelved(copied, "gemm-c")
+    before = library.get("c.vector-types")
+    assert [f.name for f in before.contract.requires] == ["register_tiling"]
+    assert [one for one in before.preconditions if "register_tiling" in one.text]
     shelved(copied, "softmax-c")
-    card = library.get("c.vector-types")
-    assert [f.name for f in card.contract.requires] == []
+    after = library.get("c.vector-types")
+    assert {item.lineage for item in after.evidence} == {"gemm-c", "softmax-c"}
+    assert after.contract.requires == () and not [
+        p for p in after.preconditions if "register_tiling" in p.text
+    ]
+    for lineage in ("gemm-c", "softmax-c"):
+        (group,) = [g for g in groups_of(source_of(copied, [lineage])) if g.rule == "vector-types"]
+        assert all(find_anchor(after.anchor.query, t.before) for t in group.transitions), (
+            "it finds the places of both"
+        )
+        assert consistent(after.contract, group.transitions) == ()
+
+
+def test_an_anchor_and_a_contract_that_hold_stay_as_they_are(copied: Workspace) -> None:
+    library = Library.of(copied)
+    shelved(copied, "softmax-c")
+    before = library.get("c.register-tile")
+    shelved(copied, "layernorm-c")
+    after = library.get("c.register-tile")
+    assert len(after.evidence) > len(before.evidence)
+    assert (after.anchor, after.contract, after.carrier) == (before.anchor, before.contract, before.carrier)
+    mine = replace(after, anchor=replace(after.anchor, query="(while_statement) @anchor"))
+    library.save(mine, "Bea", "mine")
+    found = {one.id: one for one in shelved(copied, "gemm-c")}["c.register-tile"]
+    assert library.get("c.register-tile").anchor == mine.anchor and found.kept == ("anchor",)
+
+
+def test_a_probe_of_a_transition_is_no_transition(copied: Workspace) -> None:
+    library = Library.of(copied)
+    shelved(copied, "softmax-c")
+    card = library.get("c.unroll")
+    commit = card.evidence[0].commit
+    probed = Evidence("e9", "probe", "softmax-c", commit, note="nothing broke")
+    library.save(replace(card, evidence=(*card.evidence, probed)), "Bea", "probed")
+    assert states(shelved(copied, "softmax-c"))["c.unroll"] == "unchanged"
     shelved(copied)
-    faults = [one for one in lift(source_of(copied, BOTH), library) if one.faults]
-    assert faults == []
+    after = library.get("c.unroll")
+    assert [one.evidence[0] for one in after.preconditions] == ["e1"] * len(after.preconditions)
+    assert all("e9" not in one.evidence for one in after.preconditions)
 
 
 def test_a_retired_card_is_left_alone_and_a_broken_one_is_named(copied: Workspace) -> None:

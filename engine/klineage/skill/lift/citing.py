@@ -36,7 +36,7 @@ class Cited:
 def cited(group: Group, known: Iterable[Evidence] = ()) -> Cited:
     """What a group is evidence of. Commits that a card cites already keep their keys, and its other entries stay."""
     old = tuple(known)
-    keys = {item.commit: item.key for item in old if item.commit}
+    keys = keys_of(old)
     taken = {item.key for item in old}
     number = 0
     fresh: list[Evidence] = []
@@ -50,6 +50,11 @@ def cited(group: Group, known: Iterable[Evidence] = ()) -> Cited:
         taken.add(f"e{number}")
         fresh.append(Evidence(f"e{number}", item.kind, item.lineage, item.commit, note=item.note))
     return Cited((*old, *fresh), keys)
+
+
+def keys_of(evidence: Iterable[Evidence]) -> dict[str, str]:
+    """Commit to key, of transitions and rejected attempts: a probe or a trial of the same commit is something else."""
+    return {item.commit: item.key for item in evidence if item.kind in ("transition", "rejected")}
 
 
 def _entries(group: Group) -> Iterable[Evidence]:

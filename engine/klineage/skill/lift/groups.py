@@ -74,17 +74,15 @@ def kind_of(locus: str) -> str:
     return last[1] if last else "function"
 
 
-def named(
-    groups: Iterable[Group], cards: Iterable[Card] = (), taken: Iterable[str] = ()
-) -> tuple[tuple[str, Group], ...]:
+def named(groups: Iterable[Group], cards: Iterable[Card] = ()) -> tuple[tuple[str, Group], ...]:
     """Each group with the id of its card: the one that cites its transitions, else one of the same optimization, else a
-    new id, which is none of ``taken``. A card that a person has merged from two takes the groups of both."""
+    new id. A card that a person has merged from two takes the groups of both."""
     cards = tuple(cards)
     citing = {item.commit: card.id for card in cards for item in card.evidence if item.kind == "transition"}
     alike: dict[tuple[object, ...], str] = {}
     for card in cards:
         alike.setdefault(key_of(card), card.id)
-    used = {*taken, *(card.id for card in cards)}
+    used = {card.id for card in cards}
     result = []
     for group in groups:
         cites = Counter(citing[t.commit] for t in group.transitions if t.commit in citing)

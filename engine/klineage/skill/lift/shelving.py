@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from klineage.skill.card import Card
 from klineage.skill.library import Library
+from klineage.skill.library_git import GitShelf
 from klineage.skill.library_history import undone
+from klineage.skill.lift.citing import keys_of
 from klineage.skill.lift.groups import Group, groups_of, named
 from klineage.skill.lift.source import Source
 from klineage.skill.lift.structural import lifted
@@ -50,6 +52,7 @@ def lift(
     entries = library.cards() if library is not None else ()
     cards = {entry.id: entry.card for entry in entries if entry.card is not None}
     broken = {entry.id: entry.problem for entry in entries if entry.card is None}
+    source = _with_cited(source, library, cards)
     found: dict[str, Lift] = {}
     for card_id, group in named(groups_of(source), cards.values()):
         if card_id in broken:
@@ -61,6 +64,17 @@ def lift(
         found[card_id] = _joined(earlier, _one(card_id, current, group, source, library, more))
     revisions = {entry.id: entry.revision for entry in entries}
     return tuple(replace(one, revision=revisions.get(one.id, "")) for one in found.values())
+
+
+def _with_cited(source: Source, library: Library | None, cards: Mapping[str, Card]) -> Source:
+    """The source with what the cards that will learn from it cite of other lineages, as far as these are here: what is
+    said of all has to hold for those too."""
+    if library is None or not isinstance(library.shelf, GitShelf):
+        return source
+    touched = {card_id for card_id, _ in named(groups_of(source), cards.values())} & cards.keys()
+    items = [item for name in sorted(touched) for item in cards[name].evidence]
+    commits = {item.commit: item.lineage for item in items if item.kind in ("transition", "rejected")}
+    return source.with_commits(library.shelf.workspace, commits)
 
 
 def _one(
@@ -99,9 +113,8 @@ def _joined(earlier: Lift | None, later: Lift) -> Lift:
 
 def _once_cited(library: Library | None, card: Card, group: Group) -> frozenset[str]:
     """The commits of a group that the card has cited in some revision, and no longer does: a person has taken them out."""
-    cites = {item.commit for item in card.evidence}
     missing = {t.commit for t in group.transitions} | {r.commit for r in group.rejected}
-    missing -= cites
+    missing -= keys_of(card.evidence).keys()
     if library is None or not missing or not library.writable:
         return frozenset()
     back = {revision.commit for revision in undone(reversed(library.history()))}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from klineage.errors import KlineageError
@@ -12,10 +12,27 @@ from klineage.skill.transitions import Rejected, Transition, rejected, sealed_li
 
 @dataclass(frozen=True)
 class Source:
-    """What is lifted from. ``transitions`` are ordered by lineage, the simplest state first."""
+    """What is lifted from.
+
+    transitions: ordered by lineage, the simplest state first. pool: every transition of the same lineages, lifted or
+    not, whose states say what an edit needs.
+    """
 
     transitions: tuple[Transition, ...]
     rejected: tuple[Rejected, ...] = ()
+    pool: tuple[Transition, ...] = ()
+
+    def with_commits(self, workspace: Workspace, commits: Mapping[str, str]) -> Source:
+        """And these commits of further lineages (commit to lineage), as far as they are sealed in the workspace."""
+        here = {t.lineage for t in self.pool}
+        names = [name for name in sealed_lineages(workspace) if name in set(commits.values()) - here]
+        more = [t for name in names for t in transitions(workspace, name)]
+        tried = [r for name in names for r in rejected(workspace, name)]
+        return Source(
+            (*(t for t in more if t.commit in commits), *self.transitions),
+            (*(r for r in tried if r.commit in commits), *self.rejected),
+            (*more, *self.pool),
+        )
 
 
 def source_of(workspace: Workspace, lineages: Sequence[str] = ()) -> Source:
@@ -28,7 +45,5 @@ def source_of(workspace: Workspace, lineages: Sequence[str] = ()) -> Source:
         raise KlineageError(
             f"no lineage in {workspace.path} is sealed, so there is nothing to lift; klineage seal ID writes one"
         )
-    return Source(
-        tuple(found for name in names for found in transitions(workspace, name)),
-        tuple(found for name in names for found in rejected(workspace, name)),
-    )
+    found = tuple(t for name in names for t in transitions(workspace, name))
+    return Source(found, tuple(r for name in names for r in rejected(workspace, name)), found)

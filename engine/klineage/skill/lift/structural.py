@@ -29,7 +29,7 @@ def lifted(group: Group, source: Source, card_id: str, known: Iterable[Evidence]
     known: evidence that a card cites already, whose keys and entries are kept.
     """
     found = cited(group, known)
-    contract = derived(group.transitions, source.transitions)
+    contract = derived(group.transitions, source.pool)
     shown = carried(group.transitions)
     return Card(
         id=card_id,

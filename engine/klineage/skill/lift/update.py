@@ -10,10 +10,12 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from klineage.skill.anchoring import acted
+from klineage.errors import KlineageError
+from klineage.skill.anchoring import acted, common_anchor
 from klineage.skill.anchors import find_anchor
 from klineage.skill.card import Anchor, Card, Contract, Effect, Evidence, Precondition, Risk, Scope
-from klineage.skill.contract import consistent
+from klineage.skill.contract import consistent, derived
+from klineage.skill.lift.citing import keys_of
 from klineage.skill.lift.groups import Group
 from klineage.skill.lift.source import Source
 from klineage.skill.lift.structural import lifted
@@ -40,37 +42,33 @@ def updated(current: Card, group: Group, source: Source, dropped: Iterable[str] 
 
     dropped: commits that it once cited and no longer does, because a person has taken them out.
     """
-    unwanted = set(dropped) - {item.commit for item in current.evidence}
+    known = keys_of(current.evidence).keys()
+    unwanted = set(dropped) - known
     group = _part(group, lambda commit: commit not in unwanted)
-    known = {item.commit for item in current.evidence}
     told = _part(group, lambda commit: commit in known)
     if not group.transitions:
         return Update(current)
     new = lifted(group, source, current.id, current.evidence)
-    base = (
-        new
-        if told == group
-        else lifted(told, source, current.id, current.evidence)
-        if told.transitions
-        else None
-    )
+    base = new if told == group else None
+    if base is None and told.transitions:
+        base = lifted(told, source, current.id, current.evidence)
     card = replace(
         current,
         intent=_said(current.intent, base.intent if base else None, new.intent),
         notes=_said(current.notes, base.notes if base else None, new.notes),
-        anchor=_anchor(current, base, new, group),
-        contract=_contract(current, base, new, group),
+        anchor=_anchor(current, new, group, told),
+        contract=_contract(current, new, group, told, source),
         scope=_scope(current, base, new),
         preconditions=_preconditions(current, base, new),
         effects=_effects(current, base, new),
         risks=_risks(current, base, new),
         evidence=new.evidence,
     )
-    kept = tuple(
-        name for name in ("intent", "anchor", "contract")
-        if base is not None and getattr(current, name) not in (getattr(base, name), getattr(new, name))
-    )  # fmt: skip
-    return Update(card, tuple(_added(current, card)), kept, consistent(card.contract, group.transitions))
+    kept = ["intent"] if base is not None and card.intent not in (base.intent, new.intent) else []
+    kept += [] if _finds_all(card.anchor.query, group) else ["anchor"]
+    return Update(
+        card, tuple(_added(current, card)), tuple(kept), consistent(card.contract, group.transitions)
+    )
 
 
 def _said(own: str, before: str | None, now: str) -> str:
@@ -84,22 +82,38 @@ def _part(group: Group, wanted: Callable[[str], bool]) -> Group:
     return replace(group, transitions=transitions, rejected=rejected)
 
 
-def _anchor(current: Card, base: Card | None, new: Card, group: Group) -> Anchor:
-    """The anchor as it is where it finds every place, or a person has written it; trials rest on it."""
+def _anchor(current: Card, new: Card, group: Group, told: Group) -> Anchor:
+    """The anchor as it is where it finds every place, or a person has written it: trials rest on it."""
     own = current.anchor
-    by_person = base is not None and own != base.anchor
-    return own if by_person or (own.query and _finds_all(own.query, group)) else new.anchor
+    earlier = [common_anchor(part) for part in _parts(current, told)]
+    if _finds_all(own.query, group) or own.query not in {anchor.query for anchor in earlier}:
+        return own
+    by_person = own.text not in {anchor.text for anchor in earlier}
+    return Anchor(own.text if by_person else new.anchor.text, new.anchor.query)
+
+
+def _parts(current: Card, told: Group) -> Iterable[Sequence[Transition]]:
+    """The transitions that the card may have been lifted from at first: lifts add their evidence at the end."""
+    order = {commit: number for number, commit in enumerate(keys_of(current.evidence))}
+    ordered = sorted(told.transitions, key=lambda transition: order[transition.commit])
+    return (ordered[:number] for number in range(1, len(ordered) + 1))
 
 
 def _finds_all(query: str, group: Group) -> bool:
-    return all(acted(t).place in find_anchor(query, t.before) for t in group.transitions)
+    """Whether a query finds the place of every transition; one that cannot be asked finds none."""
+    try:
+        return bool(query) and all(acted(t).place in find_anchor(query, t.before) for t in group.transitions)
+    except KlineageError:
+        return False
 
 
-def _contract(current: Card, base: Card | None, new: Card, group: Group) -> Contract:
-    by_person = base is not None and current.contract != base.contract
-    return (
-        current.contract if by_person or not consistent(current.contract, group.transitions) else new.contract
-    )
+def _contract(current: Card, new: Card, group: Group, told: Group, source: Source) -> Contract:
+    """The contract as it is where every transition keeps it and needs it, or a person has written it."""
+    own = current.contract
+    if not consistent(own, group.transitions) and set(own.requires) <= set(new.contract.requires):
+        return own
+    earlier = (derived(part, source.pool) for part in _parts(current, told))
+    return new.contract if any(own == contract for contract in earlier) else own
 
 
 def _scope(current: Card, base: Card | None, new: Card) -> Scope:

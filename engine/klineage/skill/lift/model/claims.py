@@ -10,7 +10,7 @@ from klineage.proposer import vocabulary
 from klineage.skill.card import Card
 from klineage.skill.checks import problem as check_problem
 from klineage.skill.lift.carrier import settings_of
-from klineage.skill.lift.citing import TRACE, failure_of, measured_text
+from klineage.skill.lift.citing import TRACE, failure_of, keys_of, measured_text
 from klineage.skill.lift.effects import shows_trouble
 from klineage.skill.lift.groups import Group
 from klineage.skill.lift.model.reading import Citation, ClaimedPrecondition, ClaimedRisk
@@ -43,7 +43,7 @@ class Ground:
 
 def grounds_of(card: Card, group: Group) -> Mapping[str, Ground]:
     """The evidence of a card by its keys, as far as it is of this group."""
-    keys = {item.commit: item.key for item in card.evidence}
+    keys = keys_of(card.evidence)
     found = [
         Ground(keys[t.commit], (_plain(t.before.text), _plain(t.after.text)), _told(t), transition=t)
         for t in group.transitions

@@ -16,7 +16,7 @@ from klineage.proposer.question import Question, digest
 from klineage.proposer.settings import Settings
 from klineage.skill.card import KINDS, Card
 from klineage.skill.lift.carrier import settings_of
-from klineage.skill.lift.citing import failure_of, measured_text
+from klineage.skill.lift.citing import failure_of, keys_of, measured_text
 from klineage.skill.lift.groups import Group
 from klineage.skill.lift.structural import carried
 from klineage.skill.transitions import Rejected, Transition
@@ -67,7 +67,7 @@ def version() -> str:
 def lift_question(card: Card, group: Group, ledger: str, model: str, settings: Settings) -> Question:
     """What is sent: the card as it is, its evidence one entry a line, the change of each transition and of each
     rejected attempt, and the whole kernel that the carrier is of. ``ledger``: what the call is booked on."""
-    keys = {item.commit: item.key for item in card.evidence}
+    keys = keys_of(card.evidence)
     rows = [_transition_row(keys[t.commit], t) for t in group.transitions]
     rows += [_rejected_row(keys[r.commit], r) for r in group.rejected]
     shown = carried(group.transitions)
