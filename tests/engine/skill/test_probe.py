@@ -16,7 +16,7 @@ from klineage.platform import detect, satisfies
 from klineage.skill.card import Card, Evidence, Precondition, Probe
 from klineage.skill.file import render
 from klineage.skill.library import Library
-from klineage.skill.probe import Judge, Probed, State, probe, probe_card, violated
+from klineage.skill.probe import Judge, Probed, State, probe, probe_card, state_of, violated
 from klineage.skill.probe import judging as module
 from klineage.skill.probe.weighing import Finding
 from klineage.skill.staleness import probe_is_stale
@@ -342,6 +342,38 @@ def test_divisors_are_searched_next_to_the_cards_own_size(
     )
     assert probed.boundary.standing.words == "columns a multiple of 8"
     assert probed.boundary.broken.words == "columns a multiple of 4"
+
+
+@pytest.mark.parametrize(
+    ("own", "subject"),
+    [
+        (Probe("size", {"dim": "columns", "value": "7"}), "boundary of columns"),
+        (Probe("size", {"dim": "*", "value": "/8"}), "boundary of every dimension"),
+        (Probe("stride", {"buffer": "x", "bytes": "16"}), "boundary of the alignment of rows of x"),
+        (Probe("misalign", {"buffer": "*", "bytes": "4"}), "boundary of the alignment of every buffer"),
+        (Probe("platform", {"platform": "cpu-x86-64-v2"}), "boundary of the platform"),
+        (Probe("setting", {"name": "UNROLL", "value": "64"}), "boundary of UNROLL"),
+        (Probe("setting", {"name": "*", "value": "x8"}), "boundary of its numbers"),
+        (Probe("dtype", {"element": "fp64"}), "has no order"),
+        (Probe("size", {"dim": "*", "value": "+1"}), "no direction to search in"),
+    ],
+    ids=lambda x: f"{x.change}-{'-'.join(x.settings.values())}" if isinstance(x, Probe) else "",
+)
+def test_every_change_that_has_an_order_can_be_searched(
+    copied: Workspace, monkeypatch: Patch, own: Probe, subject: str
+) -> None:
+    _chosen(monkeypatch, lambda workload: (1.9, 2.0, 2.1))
+    step = next(t for t in transitions(copied, "softmax-c") if t.step.action == "register_tiling")
+    state = replace(state_of(step), platform="cpu-x86-64-v3")
+    card = _card(copied, Precondition("p1", "layout", "It is so.", "", own))
+    probed = probe(card, "p1", [state], Judge(), searching=True)
+    assert probed.finding.outcome == "refuted", probed.finding.found
+    assert subject in (probed.boundary.text if probed.boundary else probed.unsearched)
+    if probed.boundary:
+        words = [rung.words for rung in probed.boundary.rungs]
+        assert (len(set(words)) == len(words) and "nothing broke from" in probed.boundary.text) or len(
+            words
+        ) == 1
 
 
 def test_a_cancelled_probe_writes_nothing(library: Library, copied: Workspace) -> None:
