@@ -19,6 +19,7 @@ from klineage.errors import KlineageError
 from klineage.skill.file import parse
 from klineage.skill.index import COLUMNS, Index, Row, index_of, row_of, together, without
 from klineage.skill.index_lists import Lists
+from klineage.skill.index_row import sample
 from klineage.skill.library_folder import FolderShelf
 
 if TYPE_CHECKING:
@@ -36,12 +37,14 @@ class Source:
     """Where the cards are.
 
     place: what stands before a file's name in a sentence for people; it also names the library, and so its index.
+    state: tells one content of the whole library from another, where that is known without listing it; else empty.
     files: the stamp of each card's file by its name; another one means that the file changed, "" that it is no file.
     read:  the bytes of files by name.
     """
 
     place: str
-    files: Mapping[str, str]
+    state: str
+    files: Callable[[], Mapping[str, str]]
     read: Callable[[Sequence[str]], Mapping[str, bytes]]
 
 
@@ -49,9 +52,18 @@ def source_of(library: Library) -> Source:
     """The cards of a library: by git's hashes in a branch, by size and time of each file in a folder."""
     shelf = library.shelf
     if isinstance(shelf, FolderShelf):
-        return Source(shelf.place, shelf.stamps(), lambda names: shelf.contents(dict.fromkeys(names, "")))
-    files = {path: revision for path, revision in shelf.listing().items() if path.startswith("cards/")}
-    return Source(shelf.place, files, lambda names: shelf.contents({name: files[name] for name in names}))
+        return Source(shelf.place, "", shelf.stamps, lambda names: shelf.contents(dict.fromkeys(names, "")))
+
+    def files() -> dict[str, str]:
+        return {path: hash_ for path, hash_ in shelf.listing().items() if path.startswith("cards/")}
+
+    def read(names: Sequence[str]) -> Mapping[str, bytes]:
+        listed = shelf.listing()
+        return shelf.contents({name: listed[name] for name in names})
+
+    tip = shelf.tip()
+    tree = shelf.git.run("ls-tree", tip, "cards").decode("ascii", "replace") if tip else "no branch"
+    return Source(shelf.place, tree, files, read)
 
 
 @dataclass(frozen=True)
@@ -67,6 +79,7 @@ class Opened:
 class _Kept:
     """What is on disk: for each file its stamp, and the id of its card or what is wrong with it."""
 
+    state: str
     prints: dict[str, str]
     cards: dict[str, str]
     problems: dict[str, str]
@@ -80,7 +93,9 @@ def open_index(source: Source, folder: Path | None = None) -> Opened:
     """
     kept_in = _folder(folder) / f"{hashlib.sha256(source.place.encode()).hexdigest()[:32]}.index"
     old = _load(kept_in)
-    files = dict(source.files)
+    if old is not None and source.state and old.state == source.state:
+        return Opened(old.index, old.problems)
+    files = dict(source.files())
     if old is not None and old.prints == files:
         return Opened(old.index, old.problems)
     new, renewed = _renewed(old, source, files)
@@ -100,7 +115,7 @@ def open_indexes(libraries: Iterable[Library], folder: Path | None = None) -> Op
 
 def _renewed(old: _Kept | None, source: Source, files: dict[str, str]) -> tuple[_Kept, int]:
     """The index with what has changed read again."""
-    before = old or _Kept({}, {}, {}, index_of(()))
+    before = old or _Kept("", {}, {}, {}, index_of(()))
     changed = sorted(name for name, stamp in files.items() if before.prints.get(name) != stamp)
     same = before.prints.keys() & files.keys() - set(changed)
     cards = {name: card for name, card in before.cards.items() if name in same}
@@ -123,7 +138,9 @@ def _renewed(old: _Kept | None, source: Source, files: dict[str, str]) -> tuple[
     }
     kept = set(taken) - {row.id for row in rows}
     index = without(before.index, [card for card in before.index.ids if card not in kept])
-    return _Kept(files, cards, problems, together(index, index_of(rows)) if rows else index), len(changed)
+    return _Kept(
+        source.state, files, cards, problems, together(index, index_of(rows)) if rows else index
+    ), len(changed)
 
 
 def _rows(source: Source, names: list[str], problems: dict[str, str]) -> Iterator[tuple[str, Row]]:
@@ -183,6 +200,7 @@ def _packed(kept: _Kept) -> dict[str, Any]:
     index = kept.index
     return {
         "row": _shape(),
+        "state": kept.state,
         "prints": kept.prints,
         "cards": kept.cards,
         "problems": kept.problems,
@@ -212,7 +230,7 @@ def _unpacked(data: dict[str, Any]) -> _Kept:
         data["rows"],
         _array(data["starts"], np.int64),
     )
-    return _Kept(data["prints"], data["cards"], data["problems"], index)
+    return _Kept(data["state"], data["prints"], data["cards"], data["problems"], index)
 
 
 def _array(data: bytes, kind: type[np.generic]) -> NDArray[Any]:
@@ -226,4 +244,4 @@ def _shape() -> str:
     import msgspec
 
     schema = msgspec.json.encode(msgspec.json.schema(Row))
-    return hashlib.sha256(schema + repr(COLUMNS).encode()).hexdigest()[:16]
+    return hashlib.sha256(schema + sample() + repr(COLUMNS).encode()).hexdigest()[:16]

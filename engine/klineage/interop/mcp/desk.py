@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from klineage.kernel import Kernel
 from klineage.lineage import Workspace
 from klineage.skill.card import Card
 from klineage.skill.index import Index, index_of, together
-from klineage.skill.index_file import Opened, Source, open_index, source_of
+from klineage.skill.index_file import open_index, source_of
 from klineage.skill.library import Library
 from klineage.skill.target import Target, named_target, target_of
 from klineage.walk import Walk
@@ -44,7 +45,8 @@ class Desk:
     def __init__(self, workspace: Path, places: Sequence[Path]) -> None:
         self.workspace = workspace
         self.libraries = tuple(Library.open(place) for place in places)
-        self._seen: dict[str, tuple[Mapping[str, str], Opened]] = {}
+        self._seen: dict[str, str | Mapping[str, str]] = {}
+        self._opened: dict[str, Index] = {}  # in the order of the libraries
         self._index: Index = index_of(())
         self._guard = threading.Lock()
 
@@ -56,19 +58,16 @@ class Desk:
     def index(self) -> Index:
         """The index of all libraries, up to date with their files."""
         with self._guard:
-            sources = [source_of(library) for library in self.libraries]
-            if any(self._is_new(source) for source in sources):
-                for source in sources:
-                    if self._is_new(source):
-                        self._seen[source.place] = (dict(source.files), open_index(source))
-                self._index = index_of(())
-                for source in sources:
-                    self._index = together(self._index, self._seen[source.place][1].index)
+            changed = False
+            for source in map(source_of, self.libraries):
+                now = source.state or dict(source.files())
+                if self._seen.get(source.place) != now:
+                    self._opened[source.place] = open_index(source).index
+                    self._seen[source.place] = now
+                    changed = True
+            if changed:
+                self._index = functools.reduce(together, self._opened.values())
             return self._index
-
-    def _is_new(self, source: Source) -> bool:
-        seen = self._seen.get(source.place)
-        return seen is None or seen[0] != source.files
 
     def card(self, card_id: str) -> Card:
         """A card from the first library that has it. Raises KlineageError with what there is of a similar name."""
