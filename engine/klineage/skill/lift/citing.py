@@ -14,10 +14,11 @@ from klineage.skill.transitions import Rejected, Transition
 from klineage.skill.trial import Gain, gains_of
 
 _LONGEST = 200
+_LONGEST_SUBJECT = 80
 #: What only says that a machine could not judge: nothing about the kernel, so nothing about the optimization.
 _NO_WORD = (Verdict.ERROR, Verdict.UNSUPPORTED, Verdict.NOISY, Verdict.SKIPPED)
 #: Words of a traceback, and paths of a machine.
-TRACE = re.compile(r'Traceback|File "|\.py", line|/tmp/|/home/|/usr/|site-packages|Error:|Exception\b')
+TRACE = re.compile(r'Traceback|File "|\.py", line|(?<![\w.<])/(?:[\w.-]+/)+|site-packages|Error:|Exception\b')
 
 
 @dataclass(frozen=True)
@@ -93,7 +94,13 @@ def gain_text(gain: Gain) -> str:
 
 def rejected_note(attempt: Rejected) -> str:
     """What was tried on which state, and why it was turned down."""
-    return f"{attempt.step.subject} on {attempt.lineage}: {failure_of(attempt) or 'rejected'}"
+    return f"{subject_of(attempt)} on {attempt.lineage}: {failure_of(attempt) or 'rejected'}"
+
+
+def subject_of(attempt: Rejected) -> str:
+    """What was tried, in at most a line."""
+    subject = attempt.step.subject
+    return subject if len(subject) <= _LONGEST_SUBJECT else subject[: _LONGEST_SUBJECT - 1].rstrip() + "…"
 
 
 def failure_of(attempt: Rejected) -> str:

@@ -9,7 +9,7 @@ from klineage.gate import Report
 from klineage.gate.counts import RESOURCES, WORK
 from klineage.numbers import three
 from klineage.skill.card import Effect, Risk
-from klineage.skill.lift.citing import Cited, failure_of, gain_text
+from klineage.skill.lift.citing import Cited, failure_of, gain_text, subject_of
 from klineage.skill.lift.groups import Group
 from klineage.skill.lift.preconditions import grew_much
 from klineage.skill.transitions import Transition
@@ -58,7 +58,7 @@ def _rejections(group: Group, cited: Cited) -> Iterable[Risk]:
         if not why:
             continue
         gated = attempt.report is not None and attempt.report.decisive is not None
-        text = f"An attempt at {attempt.step.action or 'it'} on {attempt.lineage} ({attempt.step.subject}) was rejected: {why}."
+        text = f"An attempt at {attempt.step.action or 'it'} on {attempt.lineage} ({subject_of(attempt)}) was rejected: {why}."
         kind, origin = ("observed", "gate") if gated else ("expected", "person")
         yield Risk(_ended(text), kind, origin, cited.of(attempt.commit))  # type: ignore[arg-type]
 

@@ -65,7 +65,7 @@ def updated(current: Card, group: Group, source: Source, dropped: Iterable[str] 
         evidence=new.evidence,
     )
     kept = ["intent"] if base is not None and card.intent not in (base.intent, new.intent) else []
-    kept += [] if _finds_all(card.anchor.query, group) else ["anchor"]
+    kept += ["anchor"] if card.anchor.query and not _finds_all(card.anchor.query, group) else []
     return Update(
         card, tuple(_added(current, card)), tuple(kept), consistent(card.contract, group.transitions)
     )
