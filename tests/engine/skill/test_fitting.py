@@ -12,6 +12,7 @@ from klineage.proposer import rules
 from klineage.proposer.rules.fitting import Fit, fits
 from klineage.resources import shipped
 from klineage.skill.admission import less, of_file
+from klineage.surface.dispatch import flags_of
 from klineage.surface.tree import parse_kernel
 
 
@@ -158,6 +159,28 @@ def test_a_mask_is_left_out_only_where_its_condition_says_so() -> None:
         if name == "EVEN"
     }
     assert conditions == {"k % 64 == 0"}
+
+
+def test_a_sum_for_each_result_becomes_a_sweep_over_rows() -> None:
+    settings = {"result": "y[i * n + j]", "start": "0.0f"}
+    ((fit, made),) = put_on("loop-order", settings, state("grouped_gemm/c/naive.c"), "loop_order")
+    assert fit.settings["result"] == "y[r * n + c]"
+    wanted = (
+        "    for (int64_t r = 0; r < rows; ++r) {\n        for (int64_t c = 0; c < n; ++c)\n            y[r * n + c] = 0.0f;\n"
+        "        for (int64_t p = 0; p < k; ++p)\n            for (int64_t c = 0; c < n; ++c)\n"
+        "                y[r * n + c] += x[r * k + p] * weight[p * n + c];\n    }\n"
+    )
+    assert wanted in made.source.decode()
+
+
+def test_a_pragma_goes_on_every_sum_with_the_flag_that_it_needs() -> None:
+    settings = {"mean_square/for[c]": "omp simd reduction(+ : square)"}
+    fit, made = put_on("simd-pragma", settings, state("layernorm/c/naive.c"), "simd")[0]
+    assert set(fit.settings) == {"row_mean/for[c]", "row_variance/for[c]"}
+    assert b"reduction(+ : sum)\n    for" in made.source
+    assert b"reduction(+ : square)\n    for" in made.source
+    assert flags_of("c", made.source) == ("-fopenmp-simd",)
+    assert made.source.count(b"// klineage: flags -fopenmp-simd\n") == 1
 
 
 def test_a_loop_whose_masks_have_no_name_is_not_peeled() -> None:

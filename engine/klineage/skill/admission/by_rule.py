@@ -29,7 +29,7 @@ class ByRule:
             return
         rule = card.rule.partition(".")[2] or card.rule
         by = f"rules:{rule}"
-        reason, seen = "", {target.kernel.source}
+        reason, seen, answered = "", {target.kernel.source}, False
         for fit in _ordered(card, target, fits(rule, target.kernel, card.carrier.settings)):
             try:
                 source = rules.derive(by, target.kernel, fit.locus, fit.settings)
@@ -40,12 +40,11 @@ class ByRule:
                 seen.add(source)
                 kernel = changed(target, source)
                 if _brings(card, target.kernel, kernel):
+                    answered = True
                     yield Made(by, kernel, _told(fit))
-        if len(seen) == 1:
-            yield Made(
-                by,
-                problem=f"the rule fits nowhere here: {reason or 'there is no place like the recorded one'}",
-            )
+        if not answered:
+            reason = reason or "no edit that it makes brings in what the card provides"
+            yield Made(by, problem=f"the rule fits nowhere here: {reason}")
 
 
 def _brings(card: Card, before: Kernel, after: Kernel) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from klineage.errors import KlineageError
@@ -36,12 +36,16 @@ class Attempted:
 
 @dataclass(frozen=True)
 class Trial:
-    """The whole trial of a card on one target. held_out: in what the target differs from the card's sources."""
+    """The whole trial of a card on one target.
+
+    held_out: in what the target differs from the card's sources. rested_on: the fingerprints of the card that was tried.
+    """
 
     target: Target
     attempts: tuple[Attempted, ...]
     held_out: tuple[str, ...]
     when: str
+    rested_on: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def last(self) -> Attempted:
@@ -108,7 +112,7 @@ def admit(
     if not attempts:
         raise KlineageError(f"{materializer.name} gave no answer for {card.id} on {target.name}")
     when = time.strftime("%Y-%m-%dT%H:%M:%S+00:00", time.gmtime())
-    return Trial(target, tuple(attempts), held_out(target, known), when)
+    return Trial(target, tuple(attempts), held_out(target, known), when, fingerprints(card))
 
 
 def _attempt(
@@ -165,7 +169,8 @@ def _shown(card: Card, report: Report) -> Shown:
 def recorded(card: Card, trial: Trial) -> Card:
     """The card with the trial in its log and its reports as evidence; admitted where the trial admits it.
 
-    Entries are added, and nothing that is there changes: a failure after a success is a further entry too.
+    Entries are added, and nothing that is there changes: a failure after a success is a further entry too. A card that
+    was edited while it was tried gets an entry that is stale from the start, and is not admitted by it.
     """
     from klineage.skill.library import report_name
 
@@ -179,7 +184,8 @@ def recorded(card: Card, trial: Trial) -> Card:
                 Evidence(key, "trial", report=report_name(report_to_json(attempt.report)), note=note)
             )
     entry = _entry(card, trial, tuple(item.key for item in evidence))
-    status = "admitted" if trial.admits and card.status == "hypothesis" else card.status
+    same = dict(trial.rested_on) == fingerprints(card)
+    status = "admitted" if trial.admits and same and card.status == "hypothesis" else card.status
     return replace(
         card,
         status=status,
@@ -209,7 +215,7 @@ def _entry(card: Card, trial: Trial, evidence: tuple[str, ...]) -> Verification:
         trust=str(last.report.trust) if last.report is not None else "",
         when=trial.when,
         evidence=evidence,
-        rested_on=fingerprints(card),
+        rested_on=dict(trial.rested_on),
     )
 
 

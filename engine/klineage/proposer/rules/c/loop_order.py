@@ -160,7 +160,14 @@ def apply(kernel: Kernel, locus: str, settings: Mapping[str, str]) -> tuple[Edit
             indent + step + over.encode("utf-8", "surrogateescape"),
             indent + step + step + f"{result} += {term[1]};".encode("utf-8", "surrogateescape"),
         ]
-        return (Edit(loop.start_byte, loop.end_byte, newline.join(lines)),)
+        text = newline.join(lines)
+        around = loop.parent
+        if around is None or around.type == "compound_statement":
+            return (Edit(loop.start_byte, loop.end_byte, text),)
+        # The only statement of the loop around it: two need braces.
+        head = max(c.end_byte for c in around.children if c.end_byte <= loop.start_byte)
+        close = newline + unit.indent(around.start_byte) + b"}"
+        return (Edit(head, loop.end_byte, b" {" + newline + indent + text + close),)
     raise NotApplicable(f"{place_of(unit, locus)} computes no {result} by a sum of its own")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 
 from klineage.kernel import Feature, Kernel
@@ -14,6 +15,7 @@ from klineage.proposer.rules.c.code import (
     pragma_removed,
 )
 from klineage.proposer.rules.rule import Known, NotApplicable, Rewrite, Rule, Site
+from klineage.surface.c_static import declared_flags
 from klineage.surface.tree import Edit, Unit, parse_kernel
 
 _THREADS = r"omp\s+(?:parallel|for|taskloop|teams|distribute)\b"
@@ -56,16 +58,27 @@ def _remove(pattern: str) -> Callable[[Kernel, Site], Rewrite]:
 
 
 def apply(kernel: Kernel, locus: str, settings: Mapping[str, str]) -> tuple[Edit, ...]:
-    """One pragma in front of each loop that the settings name."""
+    """One pragma in front of each loop that the settings name, and the flag without which the compiler skips it."""
     unit = parse_kernel(kernel)
     loops = {place: words for place, words in settings.items() if place != _LAYOUT}
     if not loops:
         raise NotApplicable("the step records no loop")
-    return tuple(
+    edits = tuple(
         pragma_added(unit, place, word, indented=_LAYOUT in settings)
         for place, words in loops.items()
         for word in words.split("; ")
     )
+    return (*_flag(unit, " ".join(loops.values())), *edits)
+
+
+def _flag(unit: Unit, words: str) -> tuple[Edit, ...]:
+    """The declaration of ``-fopenmp`` or ``-fopenmp-simd``, in front of the first include, where none is there."""
+    if not re.search(r"\bomp\b", words) or any(f.startswith("-fopenmp") for f in declared_flags(unit.source)):
+        return ()
+    flag = "-fopenmp" if re.search(_THREADS, words) else "-fopenmp-simd"
+    first = next((n for n in unit.root.children if n.type == "preproc_include"), None)
+    at = unit.line_start(first.start_byte) if first is not None else 0
+    return (Edit(at, at, f"// klineage: flags {flag}".encode() + unit.newline(at)),)
 
 
 def _detect_simd(kernel: Kernel) -> tuple[Site, ...]:
