@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -38,25 +39,32 @@ class Lists:
         """The words of one card."""
         return tuple(self.words[code] for code in self.codes[self.starts[card] : self.starts[card + 1]])
 
+    @cached_property
+    def owners(self) -> Codes:
+        """The card of each code."""
+        import numpy as np
+
+        return np.repeat(np.arange(len(self), dtype=np.int32), self.sizes())
+
     def count(self, marked: Iterable[str]) -> Ints:
         """How many words of each card are marked."""
         import numpy as np
 
         wanted = set(marked)
-        flags = np.fromiter((word in wanted for word in self.words), np.int64, len(self.words))
-        sums = np.concatenate(([0], np.cumsum(flags[self.codes])))
-        found: Ints = sums[self.starts[1:]] - sums[self.starts[:-1]]
-        return found
+        flags = np.fromiter((word in wanted for word in self.words), np.bool_, len(self.words))
+        return np.bincount(self.owners[flags[self.codes]], minlength=len(self))
 
     def best(self, worth: Sequence[float]) -> Floats:
-        """The worth of the worthiest word of each card, ``worth`` being that of each of ``words``; 0 for a card of none."""
+        """The worth of the worthiest word of each card, ``worth`` being that of each of ``words``; 0 for a card of none.
+
+        No worth is below 0. One pass for each worth that there is, which are few: the highest comes last and stays.
+        """
         import numpy as np
 
         found: Floats = np.zeros(len(self), np.float64)
-        some = self.sizes() > 0
-        if some.any():
-            values = np.asarray(worth, np.float64)[self.codes]
-            found[some] = np.maximum.reduceat(values, self.starts[:-1][some])
+        of_word = np.asarray(worth, np.float64)
+        for value in sorted({float(one) for one in worth if one > 0}):
+            found[self.owners[(of_word == value)[self.codes]]] = value
         return found
 
     def having(self, marked: Iterable[str]) -> Flags:

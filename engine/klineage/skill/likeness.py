@@ -8,14 +8,14 @@ from klineage.errors import KlineageError
 from klineage.platform import Platform, parse
 
 ANYWHERE = "*"
-_DECLARED = 0.25  # what the author believes to hold anywhere says less than any place where it was tried
+DECLARED = 0.25  # what the author believes to hold anywhere says less than any place where it was tried
 _SATISFIED = 0.75
 
 
 def of_workload(target: str, value: str) -> float:
     """1 for the same workload; else the share of words that two names have in common: rmsnorm is half of add_rmsnorm."""
     if value == ANYWHERE:
-        return _DECLARED
+        return DECLARED
     if value == target:
         return 1.0
     one, two = set(target.split("_")), set(value.split("_"))
@@ -25,7 +25,7 @@ def of_workload(target: str, value: str) -> float:
 def of_platform(target: str, value: str) -> float:
     """1 for the same hardware, less for one that the target satisfies (see ``klineage.platform``), 0 for any other."""
     if value == ANYWHERE:
-        return _DECLARED
+        return DECLARED
     there, here = _platform(value), _platform(target)
     if there is None or here is None or not here.satisfies(there):
         return 0.0
@@ -34,7 +34,7 @@ def of_platform(target: str, value: str) -> float:
 
 def of_surface(target: str, value: str) -> float:
     """1 for the same language, else 0: a carrier is code of its language."""
-    return _DECLARED if value == ANYWHERE else float(value == target)
+    return DECLARED if value == ANYWHERE else float(value == target)
 
 
 @lru_cache(maxsize=1024)

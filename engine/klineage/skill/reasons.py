@@ -69,7 +69,7 @@ def _by_workload(row: Row, target: Target) -> Iterator[Match]:
     best = max(row.workloads, key=lambda word: likeness.of_workload(target.workload, word), default="")
     worth = likeness.of_workload(target.workload, best) if target.workload and best else 0
     if worth:
-        near = "" if worth in (1, 0.25) else f", which is like {target.workload}"
+        near = "" if worth in (1, likeness.DECLARED) else f", which is like {target.workload}"
         yield Match(
             "workload", worth, f"{_how(row, best, row.verified.workloads, (w for w, _ in row.lifted))}{near}"
         )
@@ -101,7 +101,7 @@ def _by_prior(row: Row, target: Target) -> Iterator[Match]:
         return
     had, has = set(row.priors), set(target.prior)
     if likeness.ANYWHERE in had:
-        yield Match("prior", 0.25, "declared for any earlier optimization")
+        yield Match("prior", likeness.DECLARED, "declared for any earlier optimization")
     elif not had | has:
         yield Match("prior", 1.0, "verified on kernels that have no optimization yet")
     elif had & has:

@@ -143,8 +143,9 @@ def _shared(index: Index, prior: tuple[str, ...]) -> Floats:
     both = lists.count(prior)
     either = lists.sizes() + len(set(prior)) - both
     shared: Floats = np.where(either == 0, 1.0, both / np.maximum(either, 1))
-    wild = lists.having((likeness.ANYWHERE,))
-    return np.where(wild, np.maximum(shared, 0.25), shared)
+    if likeness.ANYWHERE not in lists.words:
+        return shared
+    return np.where(lists.having((likeness.ANYWHERE,)), np.maximum(shared, likeness.DECLARED), shared)
 
 
 def lacks(index: Index, target: Target, likenesses: dict[Dimension, Floats]) -> Ints:
