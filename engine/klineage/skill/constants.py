@@ -49,7 +49,7 @@ def with_constant(kernel: Kernel, name: str, value: str) -> Kernel | None:
         return replace(kernel, source=apply_edits(kernel.source, edits), config=config)
     defined = [node for node in walk(unit.root) if node.type == "preproc_def" and _defines(unit, node, name)]
     values = [v for node in defined if (v := node.child_by_field_name("value")) is not None]
-    if not values or not all(unit.text(v).split("//")[0].strip().isdigit() for v in values):
+    if not values or not all(unit.text(v).split("//")[0].strip().isdecimal() for v in values):
         return None
     edits = [
         Edit(v.start_byte, v.start_byte + len(unit.text(v).split("//")[0].rstrip()), value.encode())

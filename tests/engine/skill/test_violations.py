@@ -113,6 +113,7 @@ def test_a_feature_is_taken_out_of_both_kernels(known: tuple[Transition, ...]) -
         ("setting", {"name": "WIDE", "value": "7"}, "no setting 'WIDE' that can be changed"),
         ("setting", {"name": "TILE", "value": "8"}, "8 already"),
         ("setting", {"name": "TILE", "value": "/0"}, "neither a whole number"),
+        ("setting", {"name": "TILE", "value": "²"}, "no whole number"),
         ("weather", {}, "there is no change 'weather'"),
     ],
 )
@@ -191,3 +192,54 @@ def test_every_kind_of_change_is_spoken_of() -> None:
     for change, names in SETTINGS.items():
         said = spoken(change, dict.fromkeys(names, "z9"))
         assert "z9" in said and "None" not in said
+
+
+_WORDS = st.sampled_from(
+    (
+        "k",
+        "x",
+        "*",
+        "TILE",
+        "64",
+        "x4",
+        "/0",
+        "-1",
+        "²",
+        "٣",
+        "1e9",
+        "",
+        " 8 ",
+        "fp16",
+        "cpu-x86-64",
+        "0x10",
+        "\0",
+    )
+)
+
+
+@given(
+    change=st.sampled_from((*SETTINGS, "weather")),
+    settings=st.dictionaries(
+        st.sampled_from(("dim", "value", "buffer", "bytes", "element", "name", "platform", "code")),
+        _WORDS | st.text(max_size=8),
+    ),
+)
+def test_whatever_a_card_asks_for_is_made_or_refused(change: str, settings: dict[str, str]) -> None:
+    triton = replace(PLAIN, before=_TRITON, after=replace(_TRITON, source=_TRITON.source + b"# fast\n"))
+    for state in (PLAIN, triton):
+        try:
+            broken = violated(state, change, settings)
+        except Untestable as refused:
+            assert "\n" not in str(refused)
+        else:
+            assert broken != state
+            assert broken.workload.sizes.keys() == GEMM.sizes.keys()
+
+
+_TRITON = Kernel(
+    "triton",
+    "kernel.py",
+    "gemm",
+    b"import triton\n@triton.jit\ndef k(x):\n    pass\ndef gemm(x):\n    k[(1,)](x, TILE=8)\n",
+    config=(("TILE", 8),),
+)

@@ -225,7 +225,7 @@ def older(state: State) -> Iterator[str]:
 def _settings(expression: str, state: State) -> Iterator[dict[str, str]]:
     facts = state.facts()
     text = expression.replace('"', "'")
-    numbers = {**facts.constants, **{n: int(v) for n, v in facts.settings.items() if v.isdigit()}}
+    numbers = {**facts.constants, **{n: int(v) for n, v in facts.settings.items() if v.isdecimal()}}
     for name, value in numbers.items():
         if f"'{name}'" in text:
             values = [value << power for power in range(1, 9)] + [

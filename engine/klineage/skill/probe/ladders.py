@@ -52,7 +52,7 @@ def _settings(check: str, state: State, found: Violation) -> Ladder:
     if is_relative(value):
         return ("its numbers" if name == "*" else name), _relative("setting", "name", name, _sign(value))
     own = state.settings.get(name) or str(state.facts().constants.get(name, ""))
-    if not own.isdigit() or not value.isdigit():
+    if not own.isdecimal() or not value.isdecimal():
         raise Untestable(f"{name} is no whole number that could be made larger or smaller step by step")
     return name, _geometric("setting", "name", name, int(own), int(value))
 

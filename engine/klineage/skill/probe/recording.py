@@ -17,7 +17,7 @@ _NOTHING = "nothing broke when it was probed with"
 
 def next_evidence(card: Card) -> str:
     """A key that no evidence of the card has: ``e7``."""
-    taken = [int(e.key[1:]) for e in card.evidence if e.key[:1] == "e" and e.key[1:].isdigit()]
+    taken = [int(e.key[1:]) for e in card.evidence if e.key[:1] == "e" and e.key[1:].isdecimal()]
     return f"e{max(taken, default=0) + 1}"
 
 

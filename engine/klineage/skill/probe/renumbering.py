@@ -10,9 +10,9 @@ from klineage.proposer.rules import NotApplicable, derive
 from klineage.skill.constants import constants, with_constant
 from klineage.skill.probe.state import State
 
-_VALUE = re.compile(r"([-+x/]?)\s*(\d{1,9})")
+_VALUE = re.compile(r"([-+x/]?)\s*([0-9]{1,9})")
 #: Sizes in the text of a setting: a number alone, the factor of an unrolled loop, a distance in steps.
-_SIZED = re.compile(r"^\d+$|(?<=unroll )\d+|\b\d+(?= \* [A-Za-z])")
+_SIZED = re.compile(r"^[0-9]+$|(?<=unroll )[0-9]+|\b[0-9]+(?= \* [A-Za-z])")
 
 
 class Untestable(Exception):
@@ -48,7 +48,7 @@ def renumbered(state: State, name: str, value: str) -> State:
     if state.rule and name in state.settings:
         return _put_on_with(state, {**state.settings, name: _valued(state.settings[name], value)})
     number = _valued(str(constants(state.after).get(name, "")), value)
-    if not number.isdigit():
+    if not (number.isascii() and number.isdecimal()):
         raise Untestable(f"{name} would be {number!r}, which is no whole number")
     after, before = (with_constant(kernel, name, number) for kernel in (state.after, state.before))
     if after is None:
@@ -105,7 +105,7 @@ def _valued(own: str, value: str) -> str:
     """The text of a setting with another value in it; a relative one needs a whole number to start from."""
     if not is_relative(value):
         return value
-    if not own.strip().isdigit():
+    if not own.strip().isdecimal():
         raise Untestable(f"{own!r} is no whole number that could be made larger or smaller")
     return str(max(1, changed_by(value)(int(own))))
 
