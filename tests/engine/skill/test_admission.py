@@ -340,6 +340,20 @@ def test_an_edit_of_the_card_afterwards_makes_its_trial_stale(gates: SimpleNames
     assert stale(edited) == {"v1": ("precondition.p1",)}
 
 
+def test_a_card_that_was_edited_while_it_was_tried_is_not_admitted_by_that(
+    gates: SimpleNamespace, target: Target
+) -> None:
+    good = tiled(target, 4)
+    gates.ratios = {good.hash: 0.5}
+    card = card_with(effect(2.0), preconditions=(Precondition("p1", "storage", "It fits in registers."),))
+    trial = admit(card, target, Scripted([Made("rules:x", good)]), [source_like(rmsnorm())])
+    edited = replace(card, preconditions=(replace(card.preconditions[0], text="It fits in the cache."),))
+    late = recorded(edited, trial)
+    assert late.status == "hypothesis"
+    assert stale(late) == {"v1": ("precondition.p1",)}
+    assert recorded(card, trial).status == "admitted"
+
+
 @pytest.mark.parametrize(
     ("card", "words"),
     [
