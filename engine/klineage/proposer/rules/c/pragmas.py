@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 
 from klineage.kernel import Feature, Kernel
@@ -15,11 +14,11 @@ from klineage.proposer.rules.c.code import (
     pragma_removed,
 )
 from klineage.proposer.rules.rule import Known, NotApplicable, Rewrite, Rule, Site
-from klineage.surface.c_static import declared_flags
 from klineage.surface.tree import Edit, Unit, parse_kernel
 
 _THREADS = r"omp\s+(?:parallel|for|taskloop|teams|distribute)\b"
 _SIMD = r"(?:omp\s+simd|clang\s+loop\s+vectorize)\b"
+FLAGS = "flags"  # of the compiler, where a kernel that never had such a pragma declares none
 _LAYOUT = "layout"  # "indented": every pragma begins in the column of its loop
 _UNROLL = r"(?:GCC\s+unroll|unroll|nounroll|clang\s+loop\s+unroll)\b"
 
@@ -58,9 +57,9 @@ def _remove(pattern: str) -> Callable[[Kernel, Site], Rewrite]:
 
 
 def apply(kernel: Kernel, locus: str, settings: Mapping[str, str]) -> tuple[Edit, ...]:
-    """One pragma in front of each loop that the settings name, and the flag without which the compiler skips it."""
+    """One pragma in front of each loop that the settings name; ``flags`` are declared in front of the first include."""
     unit = parse_kernel(kernel)
-    loops = {place: words for place, words in settings.items() if place != _LAYOUT}
+    loops = {place: words for place, words in settings.items() if place not in (_LAYOUT, FLAGS)}
     if not loops:
         raise NotApplicable("the step records no loop")
     edits = tuple(
@@ -68,17 +67,14 @@ def apply(kernel: Kernel, locus: str, settings: Mapping[str, str]) -> tuple[Edit
         for place, words in loops.items()
         for word in words.split("; ")
     )
-    return (*_flag(unit, " ".join(loops.values())), *edits)
+    return (_declared(unit, settings[FLAGS]), *edits) if FLAGS in settings else edits
 
 
-def _flag(unit: Unit, words: str) -> tuple[Edit, ...]:
-    """The declaration of ``-fopenmp`` or ``-fopenmp-simd``, in front of the first include, where none is there."""
-    if not re.search(r"\bomp\b", words) or any(f.startswith("-fopenmp") for f in declared_flags(unit.source)):
-        return ()
-    flag = "-fopenmp" if re.search(_THREADS, words) else "-fopenmp-simd"
+def _declared(unit: Unit, flags: str) -> Edit:
     first = next((n for n in unit.root.children if n.type == "preproc_include"), None)
     at = unit.line_start(first.start_byte) if first is not None else 0
-    return (Edit(at, at, f"// klineage: flags {flag}".encode() + unit.newline(at)),)
+    text = f"// klineage: flags {flags}".encode("utf-8", "surrogateescape")
+    return Edit(at, at, text + unit.newline(at))
 
 
 def _detect_simd(kernel: Kernel) -> tuple[Site, ...]:
