@@ -9,8 +9,9 @@ A card whose contract or checks do not hold for the target is no hit: it is list
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Literal
 
 from klineage.skill import likeness
@@ -22,6 +23,10 @@ if TYPE_CHECKING:
     from klineage.skill.index_lists import Flags, Floats, Ints
 
 Dimension = Literal["workload", "surface", "platform", "prior"]
+_LOOKED_AT = (
+    16  # cards that may be judged in one dimension for each that is wanted: an answer takes bounded time
+)
+_WIDE = ("anchor", "function", "kernel")
 DIMENSIONS: tuple[Dimension, ...] = ("workload", "surface", "platform", "prior")
 
 
@@ -61,6 +66,7 @@ def retrieve(
     """The cards for a target. k: how many each dimension gives. near: how many near misses are told.
 
     hypotheses: also cards that no held-out trial has admitted, each with that caveat. Retired cards are never given.
+    Where a kernel is given, the cards that are most alike are judged at it one by one, a bounded number in each dimension.
     """
     import numpy as np
 
@@ -77,13 +83,14 @@ def retrieve(
     found: dict[int, Hit] = {}
     missed: dict[int, Hit] = {}
     for alikes in likenesses.values() or (np.ones(len(index)),):
-        taken = 0
-        for number in _ranked(index, alikes, total, asked & (lacking == 0)):
-            hit = found.get(number) or missed.get(number) or _hit(index.row(number), target, judge)
-            (missed if hit.needs else found)[number] = hit
-            taken += not hit.needs
-            if taken == k:
-                break
+        ranked = _ranked(index, alikes, total, asked & (lacking == 0))
+        _take(
+            k,
+            islice(ranked, max(_LOOKED_AT, 16 * k)),
+            lambda n: _hit(index.row(n), target, judge),
+            found,
+            missed,
+        )
     for number in _nearest(index, total, lacking, asked & (lacking > 0), near):
         missed[number] = _hit(index.row(number), target, judge)
     hits = sorted(found, key=lambda n: (*_standing(found[n]), -_rank(index, total, n)))
@@ -95,6 +102,19 @@ def retrieve(
         int(asked.sum()),
         hidden,
     )
+
+
+def _take(
+    k: int, ranked: Iterable[int], judged: Callable[[int], Hit], found: dict[int, Hit], missed: dict[int, Hit]
+) -> None:
+    """The first k that hold; what is met on the way and does not is a miss. No card is judged twice."""
+    taken = 0
+    for number in ranked:
+        hit = found.get(number) or missed.get(number) or judged(number)
+        (missed if hit.needs else found)[number] = hit
+        taken += not hit.needs
+        if taken == k:
+            return
 
 
 def _standing(hit: Hit) -> tuple[bool, int]:
@@ -165,7 +185,10 @@ def lacks(index: Index, target: Target, likenesses: dict[Dimension, Floats]) -> 
             if not word.endswith("@hardware") and word.rpartition("@")[0] not in here
         ]
         lacking += required.count(marked)
-        refused = [f"{name}@kernel" for name in here]
+        whole = (
+            target.kernel is not None and target.surface != "triton"
+        )  # see Judge: what is there is everywhere
+        refused = [f"{name}@{where}" for name in here for where in (_WIDE if whole else _WIDE[-1:])]
         lacking += index.column("conflicts").count(refused)
     return lacking
 
