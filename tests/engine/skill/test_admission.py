@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -36,6 +36,7 @@ from klineage.skill.admission import (
     recorded,
     reproduced,
     sources,
+    try_again,
 )
 from klineage.skill.admission import trying as trying_module
 from klineage.skill.admission.by_patch import patched
@@ -381,6 +382,22 @@ def test_a_precondition_that_fails_can_be_tried_against(gates: SimpleNamespace, 
     good = tiled(target, 4)
     gates.ratios = {good.hash: 0.5}
     assert admit(card, target, Scripted([Made("rules:x", good)]), anyway=True).accepted
+
+
+def test_a_trial_can_be_made_again_from_its_entry(gates: SimpleNamespace, tmp_path: Path) -> None:
+    card = card_with(effect(2.0), carrier=Carrier(settings={"UNROLL": "4"}))
+    with made(tmp_path) as workspace:
+        Lineage.open(workspace, "softmax").seal()
+        for name in ("softmax-c:K1", "experts/rmsnorm/c/reference.c less register_tiling"):
+            target = named(name, workspace, platform=CPU, runs=False)
+            gates.ratios = {tiled(target, 4).hash: 0.5}
+            trial = admit(card, target, materializer_named("rules"), [source_like(rmsnorm())])
+            entry = recorded(card, trial).verification[-1]
+            again = try_again(card, entry, lambda _: nullcontext(workspace), trusted=True)
+            assert again.accepted == trial.accepted is True
+            assert again.target.kernel == target.kernel
+    with pytest.raises(KlineageError, match="only a rule or a patch"):
+        try_again(card, replace(entry, materializer="person"), lambda _: nullcontext(workspace))
 
 
 # -- who makes the edit ---------------------------------------------------------------------------------------------
