@@ -23,9 +23,8 @@ if TYPE_CHECKING:
     from klineage.skill.index_lists import Flags, Floats, Ints
 
 Dimension = Literal["workload", "surface", "platform", "prior"]
-_LOOKED_AT = (
-    16  # cards that may be judged in one dimension for each that is wanted: an answer takes bounded time
-)
+#: How many cards are judged in one dimension at most, or 16 for each that is wanted: an answer takes bounded time.
+_LOOKED_AT = 64
 _WIDE = ("anchor", "function", "kernel")
 DIMENSIONS: tuple[Dimension, ...] = ("workload", "surface", "platform", "prior")
 
@@ -185,9 +184,8 @@ def lacks(index: Index, target: Target, likenesses: dict[Dimension, Floats]) -> 
             if not word.endswith("@hardware") and word.rpartition("@")[0] not in here
         ]
         lacking += required.count(marked)
-        whole = (
-            target.kernel is not None and target.surface != "triton"
-        )  # see Judge: what is there is everywhere
+        # What a C kernel has it has in its whole file (see Judge).
+        whole = target.kernel is not None and target.surface != "triton"
         refused = [f"{name}@{where}" for name in here for where in (_WIDE if whole else _WIDE[-1:])]
         lacking += index.column("conflicts").count(refused)
     return lacking

@@ -346,9 +346,6 @@ def test_a_capability_of_the_hardware() -> None:
 def test_many_cards_that_fail_do_not_hide_one_that_holds() -> None:
     failing = [replace(at_anchor(LOOPS, "simd", check="itemsize == 2"), id=f"c.n{n}") for n in range(60)]
     holding = replace(at_anchor(LOOPS, "simd", check="itemsize == 4"), id="c.z")
-    found = retrieve(index_of([*failing, holding]), of_kernel(NAIVE), k=4, near=3)
+    found = retrieve(index_of([*failing, holding]), of_kernel(NAIVE), k=1, near=3)
     assert [hit.row.id for hit in found.hits] == ["c.z"]
     assert [hit.row.id for hit in found.near] == ["c.n0", "c.n1", "c.n10"]
-    assert (
-        retrieve(index_of([*failing, holding]), of_kernel(NAIVE), k=1).hits == ()
-    )  # it looks at 16 for one that is wanted
