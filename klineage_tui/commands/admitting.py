@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from klineage.skill.admission import Source, Suggestion, Target, Trial
     from klineage.skill.card import Card
 
+NOT_RECORDED = "not recorded"
+
 
 def admit_command(parser: argparse.ArgumentParser) -> Run:
     parser.add_argument("id", metavar="CARD", help="the card; klineage card list shows them")
@@ -89,7 +91,7 @@ def _admit(arguments: argparse.Namespace) -> int:
             card, target, _materializer(workspace, arguments), known,
             anyway=arguments.anyway, on_progress=None if arguments.json else say,
         )  # fmt: skip
-        status = "not recorded" if arguments.dry_run else _record(library, card, trial)
+        status = NOT_RECORDED if arguments.dry_run else _record(library, card, trial)
     if arguments.json:
         print_json({**trial_row(trial), "card": card.id, "status": status})
     else:
@@ -186,7 +188,8 @@ def _say(card: Card, trial: Trial, status: str) -> None:
         say(f"  attempt {attempt.number} by {attempt.made.by}: {mark}{trust}")
         for text in filter(None, (attempt.made.how, attempt.why)):
             say(f"    {text}")
-    say(f"{card.id} is {status}" if status in ("hypothesis", "admitted") else status)
+    became = f"{card.id} {'is' if status != card.status else 'stays'} {status}"
+    say(status if status == NOT_RECORDED else became)
     if trial.accepted and not trial.held_out:
         say("it worked, but not on a held-out kernel, so it admits nothing")
 

@@ -93,7 +93,8 @@ def reproduced(card: Card, gains: Iterable[Gain]) -> Shown:
 def _compared(one: Declared, gain: Gain) -> Shown:
     told = f"{gain}; half of the declared {one} is {three(one.needed)}x"
     if not gain.better:
-        return Shown(False, f"no gain beyond noise: {told}", gain, one)
+        within = f" of ±{gain.noise:.1%}" if gain.noise else ""
+        return Shown(False, f"no gain beyond noise{within}: {told}", gain, one)
     if gain.low < one.needed:
         what = (
             "the lower end of its interval is less"
