@@ -54,7 +54,7 @@ def library(copied: Workspace, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
 def test_check_answers_a_cards_file_precondition_by_precondition(klineage: Said, tmp_path: Path) -> None:
     file = tmp_path / "c.tile.md"
     file.write_bytes(render(_card(*ASKED)))
-    words = ("check", str(file), "experts/softmax/c", "--platform", "cpu-x86-64-v3")
+    words = ("check", str(file), "experts/softmax/c/kernel.c", "--platform", "cpu-x86-64-v3")
     said = klineage(*words, code=1)
     assert "p1   HOLDS    Rows are wide." in said and "at bench, columns is" in said
     assert "p2   FAILS" in said and "element is fp32" in said

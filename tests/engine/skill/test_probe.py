@@ -28,7 +28,8 @@ Patch = pytest.MonkeyPatch
 
 WORKLOAD = """\"\"\"Doubled rows: y = 2 x\"\"\"
 ELEMENT = {"c": "fp32"}
-SIZES = {"small": {"rows": 4, "columns": 16}, "ragged": {"rows": 3, "columns": 8}}
+SIZES = {"small": {"rows": 4, "columns": 16}, "ragged": {"rows": 3, "columns": 8},
+         "bench": {"rows": 256, "columns": 2048}}
 OUTPUTS = ("y",)
 def tensors(element, rows, columns):
     return {"x": (element, (rows, columns)), "y": (element, (rows, columns))}
