@@ -23,6 +23,7 @@ from klineage.gate import (
 )
 from klineage.kernel import Kernel
 from klineage.lineage import ForwardRecord, Meta, StepRecord, Workspace
+from klineage.lineage.model import META_FILE
 from klineage.proposer import rules
 from klineage.proposer.candidate import Candidate
 from klineage.resources import shipped
@@ -168,6 +169,26 @@ class Lineage:
             report_to_json(told),
             self.meta(richer),
         )
+
+
+def seal_again(workspace: Workspace, lineage_id: str) -> None:
+    """Seal the same walk once more, with another word on how each step was found: other commits of the same kernels."""
+    forward = [
+        ForwardRecord(
+            StepRecord(
+                step.subject, step.body, step.action, step.locus, settings=step.settings, proposer=step.proposer,
+                kernel=step.kernel, platform=step.platform, adds=step.adds,
+            ),
+            _without_meta(workspace, step.commit), "derived", step.reverses, workspace.reports(step.commit)[0],
+            workspace.meta(step.commit), "found once more",
+        )
+        for step in workspace.lineage(lineage_id)[1:]
+    ]  # fmt: skip
+    workspace.seal(lineage_id, forward)
+
+
+def _without_meta(workspace: Workspace, commit: str) -> dict[str, bytes]:
+    return {name: data for name, data in workspace.read(commit).items() if name != META_FILE}
 
 
 @contextmanager

@@ -23,7 +23,7 @@ from klineage.skill.lift.shelving import Lift, lift, put
 
 from klineage_tui.cli import main
 
-from .lineages import Lineage, made
+from .lineages import Lineage, made, seal_again
 
 BOTH = ("softmax-c", "layernorm-c")
 LIFTED = (*BOTH, "gemm-triton")
@@ -292,6 +292,24 @@ def test_a_probe_of_a_transition_is_no_transition(copied: Workspace) -> None:
     after = library.get("c.unroll")
     assert [one.evidence[0] for one in after.preconditions] == ["e1"] * len(after.preconditions)
     assert all("e9" not in one.evidence for one in after.preconditions)
+
+
+def test_a_lineage_that_was_sealed_again_is_cited_where_it_is_now(copied: Workspace) -> None:
+    library = Library.of(copied)
+    shelved(copied, "softmax-c")
+    before = library.get("c.unroll")
+    seal_again(copied, "softmax-c")
+    assert before.evidence[0].commit not in {step.commit for step in copied.lineage("softmax-c")}
+    assert set(states(shelved(copied, "softmax-c")).values()) == {"updated"}
+    after = library.get("c.unroll")
+    assert [item.key for item in after.evidence] == [item.key for item in before.evidence]
+    assert after.evidence[0].commit in {step.commit for step in copied.lineage("softmax-c")}
+    assert (after.preconditions, after.risks, after.anchor) == (
+        before.preconditions,
+        before.risks,
+        before.anchor,
+    )
+    assert set(states(shelved(copied, "softmax-c")).values()) == {"unchanged"}
 
 
 def test_a_retired_card_is_left_alone_and_a_broken_one_is_named(copied: Workspace) -> None:

@@ -6,11 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from klineage.errors import KlineageError
+from klineage.lineage import Workspace
 from klineage.skill.card import Card
 from klineage.skill.library import Library
 from klineage.skill.library_git import GitShelf
 from klineage.skill.library_history import undone
-from klineage.skill.lift.citing import keys_of
+from klineage.skill.lift.citing import keys_of, transition_note
 from klineage.skill.lift.groups import Group, groups_of, named
 from klineage.skill.lift.source import Source
 from klineage.skill.lift.structural import lifted
@@ -53,6 +55,9 @@ def lift(
     cards = {entry.id: entry.card for entry in entries if entry.card is not None}
     broken = {entry.id: entry.problem for entry in entries if entry.card is None}
     source = _with_cited(source, library, cards)
+    workspace = (
+        library.shelf.workspace if library is not None and isinstance(library.shelf, GitShelf) else None
+    )
     found: dict[str, Lift] = {}
     for card_id, group in named(groups_of(source), cards.values()):
         if card_id in broken:
@@ -64,6 +69,33 @@ def lift(
         found[card_id] = _joined(earlier, _one(card_id, current, group, source, library, more))
     revisions = {entry.id: entry.revision for entry in entries}
     return tuple(replace(one, revision=revisions.get(one.id, "")) for one in found.values())
+
+
+def sealed_again(card: Card, group: Group, library: Library | None) -> Card:
+    """The card with its evidence at the present commits of lineages that were sealed again since: of the same kernels
+    before and after it is the same transition, and keeps its key."""
+    if library is None or not isinstance(library.shelf, GitShelf):
+        return card
+    workspace = library.shelf.workspace
+    now = {(t.lineage, t.before.hash, t.after.hash): t for t in group.transitions}
+    cites = keys_of(card.evidence)
+    items = []
+    for item in card.evidence:
+        if item.kind == "transition" and any(item.lineage == lineage for lineage, _, _ in now):
+            transition = now.get((item.lineage, *_kernels(workspace, item.commit)))
+            if transition is not None and transition.commit not in cites:
+                item = replace(item, commit=transition.commit, note=transition_note(transition))
+        items.append(item)
+    return replace(card, evidence=tuple(items))
+
+
+def _kernels(workspace: Workspace, commit: str) -> tuple[str, str]:
+    """The hashes of the kernels before and after a sealed step; empty where the commit is gone."""
+    try:
+        step = workspace.step(commit)
+        return workspace.step(step.parent).kernel, step.kernel
+    except KlineageError:
+        return "", ""
 
 
 def _with_cited(source: Source, library: Library | None, cards: Mapping[str, Card]) -> Source:
@@ -86,7 +118,10 @@ def _one(
     if current.status == "retired":
         why = f"it is retired ({current.retired or 'no reason is given'}); it was left alone"
         return Lift(card_id, "retired", current, group, problem=why)
-    update = updated(current, group, source, _once_cited(library, current, group))
+    now = sealed_again(current, group, library)
+    update = updated(now, group, source, _once_cited(library, now, group))
+    if now != current:
+        update = replace(update, added=("the commits of a lineage that was sealed again", *update.added))
     if improve is not None:
         update = replace(update, card=improve(update.card, group))
     return _changed(card_id, current, update, group)
