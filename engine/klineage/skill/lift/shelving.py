@@ -55,9 +55,6 @@ def lift(
     cards = {entry.id: entry.card for entry in entries if entry.card is not None}
     broken = {entry.id: entry.problem for entry in entries if entry.card is None}
     source = _with_cited(source, library, cards)
-    workspace = (
-        library.shelf.workspace if library is not None and isinstance(library.shelf, GitShelf) else None
-    )
     found: dict[str, Lift] = {}
     for card_id, group in named(groups_of(source), cards.values()):
         if card_id in broken:
