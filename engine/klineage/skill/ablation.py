@@ -199,11 +199,10 @@ def _added(bench: _Bench, at: int, number: int, position: Position) -> Worth:
         source = rules.derive(f"rules:{transition.rule}", base, step.locus, dict(step.settings))
     except rules.NotApplicable as error:
         return Worth(position, state, problem=f"does not apply to {state}: {error.reason}")
-    kernel = replace(base, source=source)
+    pins = transition.before.config != transition.after.config
+    kernel = replace(base, source=source, config=transition.after.config if pins else base.config)
     if kernel == base:
         return Worth(position, state, problem=f"changes nothing on {state}")
-    if position == "in-order" and kernel.hash == transition.after.hash:
-        return _in_order(bench, at)
     return bench.worth(position, state, kernel, base, kernel)
 
 
