@@ -298,7 +298,8 @@ def told(worth: Worth) -> str:
         half = f" ±{(gain.high - gain.low) / 2 / gain.gain:.1%}" if not gain.exact else f" {gain.quantity}"
         return f"{three(gain.gain)}x{half}"
     if worth.measured:
-        return f"{three(worth.measured[0].gain)}x, within noise"
+        exact = worth.measured[0].exact
+        return "the same work" if exact else f"{three(worth.measured[0].gain)}x, within noise"
     return "does not apply" if worth.kernel is None else "did not pass"
 
 

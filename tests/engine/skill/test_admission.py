@@ -160,6 +160,8 @@ def test_another_workload_surface_platform_or_set_of_mechanisms_is() -> None:
     assert held_out(target, [source_like(target, platform="cpu-x86-64-v4")]) == ("platform",)
     assert held_out(target, [source_like(target, surface="triton")]) == ("surface",)
     assert held_out(target, [source_like(target, actions=frozenset())]) == ("prior_actions",)
+    older = replace(target, kernel=replace(target.kernel, flags=("-march=x86-64-v2",)))
+    assert held_out(older, [source_like(target)]) == ("capabilities",)
     assert held_out(target, [other, source_like(target)]) == ()
 
 

@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from klineage.errors import KlineageError
+from klineage.kernel import Kernel
 from klineage.lineage import Workspace
 from klineage.skill.admission.target import Target
 from klineage.skill.card import Card
@@ -30,6 +31,7 @@ class Source:
 
     operator: what its workload computes, without its sizes (see ``operator_of``).
     actions:  the mechanisms that the state has.
+    capabilities: what the compiler is told of the instruction set, ``-march=x86-64-v2``.
     """
 
     lineage: str
@@ -38,6 +40,7 @@ class Source:
     surface: str
     platform: str
     actions: frozenset[str]
+    capabilities: frozenset[str] = frozenset()
 
 
 def operator_of(workload: Workload) -> str:
@@ -89,15 +92,30 @@ def _states(workspace: Workspace, lineage_id: str) -> list[Source]:
     for step in steps:
         meta, kernel = workspace.meta(step.commit), walk.kernel_at(step.commit)
         actions = frozenset(feature.name for feature in features(kernel))
-        found.append(Source(lineage_id, workload.name, operator, meta.surface, meta.platform, actions))
+        found.append(
+            Source(
+                lineage_id,
+                workload.name,
+                operator,
+                meta.surface,
+                meta.platform,
+                actions,
+                capabilities(kernel),
+            )
+        )
     return found
+
+
+def capabilities(kernel: Kernel) -> frozenset[str]:
+    """The declared flags that say which instructions there are: other ones are other hardware to a compiler."""
+    return frozenset(flag for flag in kernel.flags if flag.startswith("-m") and not flag.startswith("-mtune"))
 
 
 def held_out(target: Target, known: Sequence[Source]) -> tuple[str, ...]:
     """In what a target differs from every source state; empty when it is no held-out kernel, or no source is known.
 
     ``workload``: another operator. ``surface``, ``platform``: another language or hardware. ``prior_actions``: the
-    mechanisms that are there already are those of no source state.
+    mechanisms that are there already are those of no source state. ``capabilities``: another instruction set is declared.
     """
     if not known:
         return ()
@@ -108,6 +126,7 @@ def held_out(target: Target, known: Sequence[Source]) -> tuple[str, ...]:
         "surface": all(s.surface != target.kernel.surface for s in known),
         "platform": all(s.platform != target.platform for s in known),
         "prior_actions": all(s.actions != own for s in known),
+        "capabilities": all(s.capabilities != capabilities(target.kernel) for s in known),
     }
     return tuple(name for name, differ in differs.items() if differ)
 
@@ -118,6 +137,7 @@ def why_held_out(target: Target, names: Iterable[str]) -> str:
         "workload": f"its workload, {target.workload.name}, is none that the card was lifted from",
         "surface": f"the card was lifted from no {target.kernel.surface} kernel",
         "platform": f"the card was lifted on no {target.platform}",
+        "capabilities": "the card was lifted from no kernel for that instruction set",
         "prior_actions": f"no state that it was lifted from has exactly {_listed(target.prior_actions)}",
     }
     return (

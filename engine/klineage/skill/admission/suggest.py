@@ -16,7 +16,7 @@ from klineage.skill.admission.target import KERNEL_FILES, Target, less, of_file,
 from klineage.skill.card import Card
 
 _SUFFIX = {"c": ".c", "triton": ".py", "cuda": ".cu"}
-_ORDER = ("workload", "platform", "surface", "prior_actions")
+_ORDER = ("workload", "platform", "surface", "prior_actions", "capabilities")
 
 
 @dataclass(frozen=True)
