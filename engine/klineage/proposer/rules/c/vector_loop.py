@@ -134,6 +134,17 @@ def _scalar(unit: Unit, loop: Node, variable: str, extent: str) -> bool:
     )
 
 
+def scalar_loops(unit: Unit) -> tuple[tuple[str, str], ...]:
+    """(place of the block, variable) of every loop that goes on one by one, and could finish what vectors leave."""
+    found = []
+    for node in walk(unit.root):
+        condition = node.child_by_field_name("condition") if node.type == "for_statement" else None
+        bound = re.fullmatch(r"(\w+) < (\w+)", unit.text(condition)) if condition is not None else None
+        if bound is not None and _scalar(unit, node, bound[1], bound[2]):
+            found.append((_around(unit, node), bound[1]))
+    return tuple(dict.fromkeys(found))
+
+
 def _around(unit: Unit, node: Node) -> str:
     around = [
         locus

@@ -10,6 +10,7 @@ from tree_sitter import Node
 from klineage.kernel import Kernel
 from klineage.proposer.rules.c.code import home, place_of
 from klineage.proposer.rules.c.pragmas import FLAGS
+from klineage.proposer.rules.c.vector_loop import scalar_loops
 from klineage.proposer.rules.fitting.fit import Fit, Settings
 from klineage.surface.c_static import declared_flags
 from klineage.surface.tree import Unit, parse_kernel
@@ -62,3 +63,18 @@ def _summed(unit: Unit, loop: Node) -> tuple[str, str] | None:
         else None
     )
     return (found[2], found[1]) if found is not None and not re.search(rf"\b{found[1]}\b", found[3]) else None
+
+
+def vector_loops(kernel: Kernel, settings: Settings) -> Iterator[Fit]:
+    """The recorded kind of vector in front of each loop that goes on from where another one may have ended."""
+    unit = parse_kernel(kernel)
+    keys = [key for key in settings if not key.endswith((".guard", ".type"))]
+    kinds = {
+        (settings[key], settings.get(f"{key}.guard", ""), settings.get(f"{key}.type", "")) for key in keys
+    }
+    for lanes, guard, kind in sorted(kinds):
+        for place, variable in scalar_loops(unit):
+            key = f"{place}.{variable}"
+            extra = {name: text for name, text in ((f"{key}.guard", guard), (f"{key}.type", kind)) if text}
+            told = (f"it is the loop over {variable} in {place} here",)
+            yield Fit(home(unit), {key: lanes, **extra}, () if key in settings else told)
