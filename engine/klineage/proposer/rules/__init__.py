@@ -3,7 +3,7 @@ back."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from klineage.kernel import Feature, Kernel, Surface
@@ -57,9 +57,9 @@ def propose(kernel: Kernel) -> list[Candidate]:
     return list(proposals(kernel))
 
 
-def proposals(kernel: Kernel) -> Iterator[Candidate]:
-    """The same one after the other, each examined when it is asked for."""
-    return (found for found in _examined(kernel) if isinstance(found, Candidate))
+def proposals(kernel: Kernel, removing: Collection[str] | None = None) -> Iterator[Candidate]:
+    """The same one after the other, each examined when it is asked for. removing: only those of features with these names."""
+    return (found for found in _examined(kernel, removing) if isinstance(found, Candidate))
 
 
 def why_not(kernel: Kernel) -> list[NotOffered]:
@@ -67,11 +67,13 @@ def why_not(kernel: Kernel) -> list[NotOffered]:
     return [found for found in _examined(kernel) if isinstance(found, NotOffered)]
 
 
-def _examined(kernel: Kernel) -> Iterator[Candidate | NotOffered]:
+def _examined(kernel: Kernel, removing: Collection[str] | None = None) -> Iterator[Candidate | NotOffered]:
     """What becomes of every site that a rule sees, in the order of the rules."""
     present = features(kernel)
     for rule in RULES[kernel.surface]:
         for site in rule.detect(kernel):
+            if removing is not None and not {feature.name for feature in site.removes} & set(removing):
+                continue
             blocking = _blocking(rule, site, present)
             if blocking:
                 yield NotOffered(rule, site, _after(blocking))

@@ -100,12 +100,12 @@ def less(target: Target, names: Iterable[str]) -> Target:
 
     wanted, kernel, gone = set(names), target.kernel, list[str]()
     while there := wanted & {feature.name for feature in rules.features(kernel)}:
-        offered = rules.propose(kernel)
-        if not offered:
+        step = next(rules.proposals(kernel, there), None) or next(rules.proposals(kernel), None)
+        if step is None:
             raise KlineageError(
-                f"rules cannot take {' and '.join(sorted(there))} out of {target.name}; klineage propose says what is in the way"
+                f"rules cannot take {' and '.join(sorted(there))} out of {target.name}; "
+                "klineage propose says what is in the way"
             )
-        step = next((c for c in offered if {f.name for f in c.removes} & wanted), offered[0])
         kernel = step.kernel(kernel)
         gone += [feature.name for feature in step.removes if feature.name not in gone]
     if not gone:
