@@ -53,7 +53,7 @@ def result_rows(found: Found, cells: int) -> Results:
             for hit in hits:
                 _hit(rows, hit, cells)
     if found.ways:
-        _heading(rows, "WAYS ON", "lineages whose steps this kernel has begun to take")
+        _heading(rows, "WAYS ON", "lineages that lead on from here, step by step")
         for way in found.ways:
             _way(rows, way, cells)
     for problem in found.problems:

@@ -22,6 +22,7 @@ _LOADING = "the library is still being read"
 _DECISIONS = (
     "card-accept",
     "card-retire",
+    "card-merge",
     "card-edit",
     "card-add",
     "card-remove",
@@ -274,6 +275,10 @@ class CardsScreen(CardsRuns):
             )
         if action == "card-retire":
             return "it is retired already" if card.status == "retired" else ""
+        if action == "card-merge":
+            return (
+                "" if self.mergeable(item) else f"there is no other card of {card.action} for {card.surface}"
+            )
         if action == "card-remove":
             from klineage_tui.card_edits import why_not_removed
 

@@ -1,9 +1,8 @@
-"""Editing and deciding on a card: every change is one commit of the library, with its reason, and can be undone."""
+"""Editing a card, one field or the whole file: every change is one commit of the library, with its reason."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -11,34 +10,21 @@ from typing import TYPE_CHECKING
 from klineage.errors import KlineageError
 from textual.app import SuspendNotSupported
 
-from klineage_tui.card_queue import CardQueue, Item, counts, trials
-from klineage_tui.keys import shown_key
+from klineage_tui.card_files import examine, file_problem, line_of
+from klineage_tui.card_queue import Item
 from klineage_tui.presentation.card_form import Ref
-from klineage_tui.screens.cards_panes import CardsPanes
+from klineage_tui.screens.cards_decisions import CardsDecisions
 from klineage_tui.screens.dialog import AskReason, Confirm
 
 if TYPE_CHECKING:
     from klineage.skill.card import Card
-    from klineage.skill.library import Library
 
     from klineage_tui.card_drafts import CardDrafts
     from klineage_tui.screens.card_fields import Typed
 
 
-class CardsEdits(CardsPanes):
-    """Adds the verbs that change a card. A save expects the version that was on screen."""
-
-    _queue: CardQueue = CardQueue()
-    _library: Library | None = None
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._deciding = False
-
-    @property
-    def library(self) -> Library:
-        assert self._library is not None, "verbs run only while a library is open"
-        return self._library
+class CardsEdits(CardsDecisions):
+    """Adds the verbs that change what a card says. A save expects the version that was on screen."""
 
     @property
     def _drafts(self) -> CardDrafts:
@@ -46,14 +32,6 @@ class CardsEdits(CardsPanes):
 
         assert self.host.workspace is not None
         return CardDrafts(self.host.workspace.git.place)
-
-    def _here(self) -> tuple[Item, Card]:
-        item = self._queue.current
-        assert item is not None and item.card is not None, "why_not says so"
-        return item, item.card
-
-    def key_of(self, action: str) -> str:
-        return shown_key(self.host.keys_in_force[action])
 
     # -- one field ----------------------------------------------------------------------------------
 
@@ -95,7 +73,7 @@ class CardsEdits(CardsPanes):
         asked = [replace(a, value=values[a.name]) if values else a for a in inputs_of(card, ref)]
 
         def wrong(typed: Mapping[str, str]) -> None:
-            _examine(with_values(card, ref, typed))
+            examine(with_values(card, ref, typed))
 
         def answered(typed: Typed | None) -> None:
             if typed is not None:
@@ -254,121 +232,3 @@ class CardsEdits(CardsPanes):
         self.app.push_screen(
             AskReason("Why?", question, dict(self.host.keys_in_force), confirm="saves it"), answered
         )
-
-    # -- deciding -------------------------------------------------------------------------------------
-
-    def do_card_accept(self) -> None:
-        """Admit: the person's own word, on a trial that is there."""
-        item, card = self._here()
-        shown = [v for v in trials(card) if counts(v, item.marks)][-1]
-        self._save(
-            item, replace(card, status="admitted"), f"{shown.key} shows it on {shown.target}", next_after=True
-        )
-
-    def do_card_retire(self) -> None:
-        item, card = self._here()
-        question = f"Take {item.id} out of use? It is kept, with its history, and served to nobody."
-
-        def answered(reason: str | None) -> None:
-            if reason:
-                self._save(item, replace(card, status="retired", retired=reason), reason, next_after=True)
-
-        keys = dict(self.host.keys_in_force)
-        self.app.push_screen(AskReason("Retire", question, keys, confirm="retires it"), answered)
-
-    def do_card_undo(self) -> None:
-        library = self.library
-        self._decide(library.undo, "Taken back: {}")
-
-    def do_card_redo(self) -> None:
-        library = self.library
-        self._decide(library.redo, "Taken again: {}")
-
-    def _save(
-        self,
-        item: Item,
-        card: Card,
-        reason: str,
-        failed: Callable[[str], None] | None = None,
-        *,
-        next_after: bool = False,
-    ) -> None:
-        library = self.library
-
-        def work() -> None:
-            library.save(card, reason=reason, expected=item.revision)
-
-        self._decide(work, "", failed, next_after=next_after)
-
-    def _decide(
-        self,
-        work: Callable[[], object],
-        said: str,
-        failed: Callable[[str], None] | None = None,
-        *,
-        next_after: bool = False,
-    ) -> None:
-        """One decision at a time, off the screen's thread; then everything is read again."""
-        self._deciding = True
-
-        def done(what: object) -> None:
-            if said:
-                self.notify(said.format(what), timeout=4)
-            if next_after:
-                self.go_on()
-            self.host.decided()
-            self.reload_if_outdated()
-
-        def broken(sentence: str) -> None:
-            self._deciding = False
-            self.complain(sentence)
-            self.reload()
-
-        self.job("decision", work, done, failed or broken)
-
-    def go_on(self) -> None:
-        """Go to the next card that needs a person, as soon as the library is read again."""
-        raise NotImplementedError
-
-
-def _examine(card: Card) -> None:
-    """Raise KlineageError for what can be seen to be wrong with a card before it is saved."""
-    from klineage.skill.file import render
-
-    if card.anchor.query:
-        from klineage.skill.anchors import compiled_query
-
-        compiled_query(card.surface, card.anchor.query)
-    render(card)
-
-
-def file_problem(card_id: str, data: bytes) -> str:
-    """What is wrong with a card's file, by line; empty when it can be taken."""
-    from klineage.skill.file import parse
-
-    try:
-        _examine(parse(data, f"{card_id}.md"))
-    except KlineageError as problem:
-        return str(problem)
-    return ""
-
-
-def line_of(source: bytes, card_id: str, ref: Ref) -> int:
-    """The line of a field in the card's file, counted from 1; the first where the file does not say."""
-    from klineage.skill.file import lines
-
-    name = {"precondition": "preconditions", "effect": "effects", "risk": "risks"}.get(ref.kind, ref.kind)
-    wanted = f"{name}.{ref.key}" if ref.key else name
-    with suppress(KlineageError):  # a broken file opens at its top, where it says what is wrong
-        found = lines(source, f"{card_id}.md")
-        inside = [line for field, line in found.items() if field == wanted or field.startswith(f"{wanted}.")]
-        return min(inside, default=1)
-    return broken_line(source, card_id)
-
-
-def broken_line(source: bytes, card_id: str) -> int:
-    """The line that a file cannot be read at, from the sentence that says so."""
-    said = file_problem(card_id, source)
-    _, _, rest = said.partition(f"{card_id}.md:")
-    number = rest.partition(":")[0]
-    return int(number) if number.isdecimal() else 1

@@ -1,27 +1,25 @@
-"""Testing a card: one probe or trial at a time, its progress, its result, and how to stop it; and its checks on a kernel."""
+"""Testing a card: one probe or trial at a time, its progress, its result, and how to stop it."""
 
 from __future__ import annotations
 
 import textwrap
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from textual.message import Message
 
-from klineage_tui.card_checks import Checked, Choice, checked, choices
 from klineage_tui.keys import shown_key
 from klineage_tui.presentation.card_evidence import precondition_of
 from klineage_tui.presentation.card_words import sentence
 from klineage_tui.presentation.gate import GateView
 from klineage_tui.screens.card_lists import Choose, choice_line, choice_names
-from klineage_tui.screens.cards_edits import CardsEdits
+from klineage_tui.screens.cards_checks import CardsChecks
 from klineage_tui.screens.dialog import Confirm
 from klineage_tui.text.line import Line, compose
 from klineage_tui.text.numbers import seconds
-from klineage_tui.text.sanitize import sanitize
 
 if TYPE_CHECKING:
     from klineage.gate import GateEvent
@@ -29,8 +27,6 @@ if TYPE_CHECKING:
     from klineage.skill.admission.suggest import Suggestion
     from klineage.skill.card import Card
 
-    from klineage_tui.card_queue import Item
-    from klineage_tui.presentation.card_form import Parts
 
 _SAID = 3  # sentences above the stages of the gate that runs now
 
@@ -71,14 +67,13 @@ class TestRun:
         return (self.ended or time.monotonic()) - self.started
 
 
-class CardsRuns(CardsEdits):
+class CardsRuns(CardsChecks):
     """Runs what the verbs ``card-probe`` and ``card-try`` begin, and shows it in the lower pane."""
 
     def __init__(self) -> None:
         super().__init__()
         self._run: TestRun | None = None  # the one that runs
         self._last: TestRun | None = None  # the one that is shown
-        self._checked: dict[str, Checked] = {}  # revision of a card -> what a kernel answered
 
     def _show_bar(self) -> None:
         """Draw the footer again."""
@@ -166,11 +161,11 @@ class CardsRuns(CardsEdits):
                 if any(p.check for p in card.preconditions) or card.anchor.query
                 else "it has nothing to evaluate"
             )
-        if action in ("card-probe", "card-try") and self._run is not None:
+        if action in ("card-probe", "card-boundary", "card-try") and self._run is not None:
             return (
                 f"{self._run.title} is running; {shown_key(self.host.keys_in_force['card-cancel'])} stops it"
             )
-        if action == "card-probe":
+        if action in ("card-probe", "card-boundary"):
             found = precondition_of(card, self._field.key) if self._field.kind == "precondition" else None
             if found is None:
                 return "put the cursor on a precondition: that is what a probe breaks"
@@ -184,6 +179,13 @@ class CardsRuns(CardsEdits):
 
     def do_card_probe(self) -> None:
         """Break the precondition under the cursor on the card's own state, and write what comes of it."""
+        self._probe(searching=False)
+
+    def do_card_boundary(self) -> None:
+        """The same, then on to where it begins to break: several gates."""
+        self._probe(searching=True)
+
+    def _probe(self, *, searching: bool) -> None:
         _, card = self._here()
         key = self._field.key
         library = self.library
@@ -196,11 +198,15 @@ class CardsRuns(CardsEdits):
                 self.tell(run, words if event is None else event)
 
             judge = Judge(on_event=on_event, cancel=run.cancel)
-            _, (probed,) = probe_card(library, card.id, [key], judge=judge)
-            return f"{probed.finding.outcome.upper()}: {probed.finding.found}"
+            _, (probed,) = probe_card(library, card.id, [key], judge=judge, searching=searching)
+            found = [f"{probed.finding.outcome.upper()}: {probed.finding.found}"]
+            if searching:
+                found.append(probed.boundary.text if probed.boundary is not None else probed.unsearched)
+            return ". ".join(found)
 
         lineages = [e.lineage for e in card.evidence if e.kind == "transition"]
-        self.trusting(lineages, lambda: self.start_run(card.id, f"PROBE {key} of {card.id}", work))
+        word = "SEARCH" if searching else "PROBE"
+        self.trusting(lineages, lambda: self.start_run(card.id, f"{word} {key} of {card.id}", work))
 
     def do_card_try(self) -> None:
         """Ask for a kernel that the card has never seen, and gate the card alone on it."""
@@ -271,55 +277,6 @@ class CardsRuns(CardsEdits):
         from klineage.walk import trust
 
         self.job("trust", lambda: trust.trust_repository(workspace), lambda _: then())
-
-    # -- checks -------------------------------------------------------------------------------------
-
-    def do_card_check(self) -> None:
-        """Ask for a kernel, then evaluate every check on it."""
-        item, card = self._here()
-        workspace = self.host.workspace
-        assert workspace is not None
-        walk = self.host.walk
-        lineage = walk.id if walk is not None else ""
-
-        def choose(found: tuple[Choice, ...]) -> None:
-            if not found:
-                self.notify(
-                    f"there is no {card.surface} kernel in this workspace or among the experts",
-                    severity="warning",
-                )
-                return
-            names = choice_names([choice.name for choice in found])
-            rows = [
-                (choice, choice_line(name, choice.about)) for choice, name in zip(found, names, strict=True)
-            ]
-            question = "On which kernel? Nothing is run: its text, its workload and its reports are read."
-            keys = dict(self.host.keys_in_force)
-            dialog = Choose("Check", question, rows, "evaluates the checks on it", keys)
-            self.app.push_screen(
-                dialog, lambda choice: self._check_on(item, card, choice) if choice else None
-            )
-
-        self.job("choices", lambda: choices(workspace, card, lineage), choose)
-
-    def _check_on(self, item: Item, card: Card, choice: Choice) -> None:
-        def show(found: Checked) -> None:
-            self._checked[item.revision] = found
-            self.redraw()
-
-        self.job("check", lambda: checked(card, choice), show)
-
-    def _answers_of(self, item: Item | None) -> Mapping[str, Parts]:
-        found = self._checked.get(item.revision) if item is not None else None
-        return found.answers if found is not None else {}
-
-    def _places_of(self, item: Item | None) -> str:
-        found = self._checked.get(item.revision) if item is not None else None
-        return found.places if found is not None else ""
-
-    def _target_name(self, item: Item) -> str:
-        found = self._checked.get(item.revision)
-        return f"checked on {sanitize(found.target)}" if found is not None else ""
 
     def do_card_cancel(self) -> None:
         if self._run is not None:

@@ -13,9 +13,9 @@ from klineage.skill.staleness import probe_fingerprint, probe_is_stale
 
 from klineage_tui.card_drafts import CardDrafts
 from klineage_tui.card_edits import added, inputs_of, removed, why_not_here, why_not_removed, with_values
+from klineage_tui.card_files import file_problem, line_of
 from klineage_tui.presentation.card_evidence import precondition_of
 from klineage_tui.presentation.card_form import Ref
-from klineage_tui.screens.cards_edits import file_problem, line_of
 
 P1 = Ref("precondition", "p1")
 CARD = Card(
