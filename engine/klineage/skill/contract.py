@@ -64,18 +64,21 @@ def _necessary(transition: Transition, pool: tuple[Transition, ...]) -> frozense
     """What is common to all states that a transition's edit can be made on; nothing where no rule can make it at all.
 
     They are the earlier states of its lineage, and the simplest one with some of the optimizations between them made on
-    it: of those that seem to be needed, all but one.
+    it: of those that seem to be needed, all but one. What the simplest state has already says nothing: there is no state
+    without it.
     """
     if not can_be_made(transition, transition.before):
         return frozenset()
-    needed = set(transition.features_before)
     earlier = [t for t in pool if t.lineage == transition.lineage and t.step.number < transition.step.number]
+    simplest = min(earlier, key=lambda t: t.step.number, default=transition)
+    always = {feature.name for feature in simplest.features_before}
+    needed = {feature for feature in transition.features_before if feature.name not in always}
     for other in earlier:
         needed = _still(needed, transition, other.before)
     for feature in sorted(needed):
         if feature in needed and earlier:
             wanted = [t for t in earlier if (needed - {feature}) & set(t.added)]
-            needed = _still(needed, transition, _with_all(earlier[0].before, wanted))
+            needed = _still(needed, transition, _with_all(simplest.before, wanted))
     return frozenset(needed)
 
 
