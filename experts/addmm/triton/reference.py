@@ -50,9 +50,9 @@ def addmm_kernel(
             b = tl.load(b_ptr + start * n + b_at, mask=depths[:, None] < k - start, other=0.0)
         acc = tl.dot(a, b, acc)
 
+    y_at = rows[:, None] * n + columns[None, :]
     bias = tl.load(bias_ptr + columns, mask=columns < n, other=0.0).to(tl.float32)
     y = (acc + bias[None, :]).to(y_ptr.dtype.element_ty)
-    y_at = rows[:, None] * n + columns[None, :]
     tl.store(y_ptr + y_at, y, mask=(rows[:, None] < m) & (columns[None, :] < n))
 
 

@@ -8,6 +8,7 @@ from klineage.kernel import Kernel
 from klineage.proposer.rules.fitting.fit import Fit, Settings, free
 from klineage.proposer.rules.fitting.triton_exponents import base_two
 from klineage.proposer.rules.fitting.triton_masks import even_masks, given_by
+from klineage.proposer.rules.fitting.triton_schedule import epilogues, persistent
 from klineage.proposer.rules.triton import tile_size
 from klineage.proposer.rules.triton.code import (
     jit_functions,
@@ -124,4 +125,6 @@ FITS: dict[str, Callable[[Kernel, Settings], Iterator[Fit]]] = {
     "base-two": base_two,
     "fusion": fusions,
     "even-masks": even_masks,
+    "persistent-programs": persistent,
+    "fused-epilogue": epilogues,
 }

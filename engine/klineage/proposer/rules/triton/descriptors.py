@@ -71,10 +71,10 @@ def detect(kernel: Kernel) -> tuple[Site, ...]:
 def _from_host(unit: Unit, function: Function) -> bool:
     """Whether the kernel loads through a descriptor that its launch hands to it."""
     handed = re.search(rb"\bTensorDescriptor\b", unit.source) is not None
-    return handed and any(_method(unit, node) for node in walk(function.body))
+    return handed and any(access_of(unit, node) for node in walk(function.body))
 
 
-def _method(unit: Unit, node: Node) -> tuple[Node, str] | None:
+def access_of(unit: Unit, node: Node) -> tuple[Node, str] | None:
     """(object, name) of a call ``object.load([...])`` or ``object.store([...], value)``."""
     callee = node.child_by_field_name("function") if node.type == "call" else None
     if callee is None or callee.type != "attribute":
@@ -125,7 +125,7 @@ def _accesses(
         if use == definition:
             continue
         call = use.parent.parent if use.parent is not None else None
-        method = _method(unit, call) if call is not None else None
+        method = access_of(unit, call) if call is not None else None
         listing = call.child_by_field_name("arguments") if call is not None else None
         line = f"line {unit.line(use.start_byte)}"
         if call is None or method is None or method[0] != use or listing is None:

@@ -82,12 +82,21 @@ def _settings(unit: Unit, function: Function, loop: Node) -> dict[str, str]:
     }
     if launch is not None:
         settings["grid"] = " ".join(unit.text(launch.grid).split())
+        settings |= _counted(unit, function, launch, loop)
     step = _only_step(unit, function, loop)
-    value = _passed(unit, function, launch, step) if launch is not None and step else None
+    value = passed(unit, function, launch, step) if launch is not None and step else None
     if value is not None:
         order = list(parameters(unit, function))
         settings |= {"step": f"{step}={value}", "behind": order[order.index(step) - 1]}
     return settings
+
+
+def _counted(unit: Unit, function: Function, launch: Launch, loop: Node) -> dict[str, str]:
+    """How many tiles there are, as the host computes it: on another kernel the grid counts something else."""
+    try:
+        return {"tiles": _on_host(unit, function, launch, _bounds(unit, loop)[1])}
+    except NotApplicable:
+        return {}  # removing says why
 
 
 def _only_step(unit: Unit, function: Function, loop: Node) -> str:
@@ -98,7 +107,7 @@ def _only_step(unit: Unit, function: Function, loop: Node) -> str:
     return text if constant and len(mentions(unit, function.body, text)) == 1 else ""
 
 
-def _passed(unit: Unit, function: Function, launch: Launch, name: str) -> str | None:
+def passed(unit: Unit, function: Function, launch: Launch, name: str) -> str | None:
     """What a launch gives to a parameter, by name or by position."""
     keyword = launch.keyword(unit, name)
     if keyword is not None:
@@ -174,7 +183,7 @@ def _on_host(unit: Unit, function: Function, launch: Launch, bound: Node) -> str
     for name in _words(text):
         if name in ("tl", "triton", "cdiv", "min", "max"):
             continue
-        value = _passed(unit, function, launch, name) if name in known else None
+        value = passed(unit, function, launch, name) if name in known else None
         if value is None:
             raise NotApplicable(f"the host does not know {name}, of which the number of tiles is computed")
         text = _replaced(text, name, f"\0{_bracketed(value)}\0")

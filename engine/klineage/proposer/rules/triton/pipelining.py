@@ -17,8 +17,9 @@ from klineage.proposer.rules.triton.code import (
     tl_calls,
     value_of,
 )
+from klineage.proposer.rules.triton.descriptors import access_of
 from klineage.surface.lists import add_element
-from klineage.surface.tree import Edit, Function, Unit, parse_kernel
+from klineage.surface.tree import Edit, Function, Unit, parse_kernel, walk
 
 
 def detect(kernel: Kernel) -> tuple[Site, ...]:
@@ -83,7 +84,11 @@ def _loading_loops(unit: Unit, function: Function) -> dict[str, Node]:
 
 
 def _loads(unit: Unit, loop: Node) -> bool:
-    return bool(tl_calls(unit, loop, "load"))
+    """Whether the loop loads, through pointers or through descriptors."""
+    if tl_calls(unit, loop, "load"):
+        return True
+    through = (access_of(unit, node) for node in walk(loop))
+    return any(access is not None and access[1] == "load" for access in through)
 
 
 def _own_stages(unit: Unit, loop: Node) -> Node | None:

@@ -25,6 +25,7 @@ from klineage.surface.tree import Edit, Function, Unit, parse_kernel, walk
 
 _PLAIN = 128  # elements of a block that no matrix product uses
 _MATRIX_EXTENTS = 3  # m, n and k of a product
+_SPANS = ("arange", "make_block_ptr", "make_tensor_descriptor")
 
 
 def detect(kernel: Kernel) -> tuple[Site, ...]:
@@ -39,14 +40,14 @@ def detect(kernel: Kernel) -> tuple[Site, ...]:
 
 
 def tiles_of(kernel: Kernel, function: Function) -> dict[str, str]:
-    """The constants that are blocks: they span a ``tl.arange`` and are also what a loop or the grid
-    counts in."""
+    """The constants that are blocks: they span a ``tl.arange`` or a tile that is addressed as one, and are also what a
+    loop or the grid counts in."""
     unit = parse_kernel(kernel)
     launch = only_launch(unit, function)
     if launch is None:
         return {}
     constants = [n for n, node in parameters(unit, function).items() if is_constexpr(unit, node)]
-    spans = tl_calls(unit, function.body, "arange")
+    spans = tl_calls(unit, function.body, *_SPANS)
     tiles = {}
     for name in constants:
         size = launch_setting(kernel, function, name)
