@@ -116,17 +116,17 @@ def kernels(workspace: Workspace, open_lineage: str = "") -> tuple[Choice, ...]:
 
 
 def export(library: Library, ids: Sequence[str], form: str, folder: str) -> str:
-    """Write cards as Agent Skills (``one``, ``family``, ``each``) or as ``training`` records; returns what was written, in words.
+    """Write cards as Agent Skills (``one``, ``family``, ``each``) or as ``jsonl`` training records; returns what was written, in words.
 
     Raises KlineageError where something of another origin is in the way.
     """
     where = Path(folder).expanduser()
-    if form == "training":
+    if form == "jsonl":
         return _training(library, ids, where)
     from klineage.interop.agent_skills import LAYOUTS, skills, write
 
     if form not in LAYOUTS:
-        raise KlineageError(f"there is no form {form!r}; there are {', '.join((*LAYOUTS, 'training'))}")
+        raise KlineageError(f"there is no form {form!r}; there are {', '.join((*LAYOUTS, 'jsonl'))}")
     written = write(skills((library.get(card_id) for card_id in ids), form), where)
     return f"{len(written)} Agent Skill{'s' * (len(written) != 1)} of {len(ids)} cards: {where}"
 

@@ -15,7 +15,7 @@ FORMS = {
     "one": "one Agent Skill for all of them, a reference file for each card",
     "family": "one Agent Skill for each workload",
     "each": "one Agent Skill for each card",
-    "training": "training records: one JSON object a line, with where each comes from",
+    "jsonl": "training records: one JSON object a line, with where each comes from",
 }
 
 

@@ -145,7 +145,7 @@ async def test_cards_are_written_as_skills_and_as_training_records(
         await until(lambda: app.walk is not None)
         await pilot.press("4")
         await shown(app)
-        for form, to in (("each", tmp_path / "skills"), ("training", tmp_path / "cards.jsonl")):
+        for form, to in (("each", tmp_path / "skills"), ("jsonl", tmp_path / "cards.jsonl")):
             await pilot.press("x")
             await until(lambda: isinstance(app.screen, ExportDialog) and app.screen.focused is not None)
             app.screen.query_one("#export-form", Input).value = form
