@@ -81,6 +81,8 @@ def _decided(card: Card, marks: Marks) -> tuple[Standing, str]:
     if card.status == "admitted":
         return "stale", "admitted, but no trial on a held-out kernel shows what it says now"
     tried = card.verification
+    if not declares_gain(card):
+        return "try", "it declares no gain beyond noise, so there is nothing that a trial could show"
     if tried and not tried[-1].accepted:
         return "try", f"{tried[-1].key} failed on {tried[-1].target}: {tried[-1].why}"
     return "try", "no held-out kernel has shown it yet"
@@ -116,6 +118,11 @@ def _stale(card: Card, marks: Marks) -> str:
         if not any(v.platform == trial.platform and counts(v, marks) for v in trials(card)):
             return f"{trial.key} rests on {_listed(marks.stale[trial.key])}, edited since"
     return ""
+
+
+def declares_gain(card: Card) -> bool:
+    """Whether any effect of the card is a gain by its own interval; a trial must reproduce half of one."""
+    return any(effect.low > 1 for effect in card.effects)
 
 
 def trials(card: Card) -> list[Verification]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Mapping, Sequence
 
-from klineage_tui.card_queue import CardQueue, Item, Standing
+from klineage_tui.card_queue import CardQueue, Item, Standing, declares_gain
 from klineage_tui.keys import shown_key
 from klineage_tui.text.columns import clip, pad
 from klineage_tui.text.line import Line, compose
@@ -91,6 +91,9 @@ def why_lines(item: Item, keys: Mapping[str, str], cells: int) -> list[Line]:
 def next_hint(item: Item, keys: Mapping[str, str]) -> str:
     """The key that goes on from here; empty where nothing is to be done."""
     key = {name: shown_key(bound) for name, bound in keys.items()}
+    trial = f"{key['card-try']} tries it on one"
+    if item.card is not None and not declares_gain(item.card):
+        trial = f"klineage ablate measures it alone, {key['card-retire']} retires it"
     hints: dict[Standing, str] = {
         "broken": f"{key['card-editor']} opens the file",
         "disagreement": f"{key['card-edit']} edits the field, {key['card-retire']} retires the card",
@@ -99,7 +102,7 @@ def next_hint(item: Item, keys: Mapping[str, str]) -> str:
         else f"{key['card-try']} tries it again",
         "probe": f"{key['card-probe']} on it probes it",
         "accept": f"{key['card-accept']} admits it",
-        "try": f"{key['card-try']} tries it on one",
+        "try": trial,
     }
     return hints.get(item.standing, "")
 

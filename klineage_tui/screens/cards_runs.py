@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from textual.message import Message
 
+from klineage_tui.card_queue import declares_gain
 from klineage_tui.keys import shown_key
 from klineage_tui.presentation.card_evidence import precondition_of
 from klineage_tui.presentation.card_words import sentence
@@ -175,6 +176,8 @@ class CardsRuns(CardsChecks):
             return ""
         if action == "card-try" and card.status == "retired":
             return "it is retired, and not tried any more"
+        if action == "card-try" and not declares_gain(card):
+            return "it declares no gain beyond noise; klineage ablate measures what it is worth alone"
         return ""
 
     def do_card_probe(self) -> None:

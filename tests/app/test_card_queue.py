@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from klineage.skill.card import Card, Evidence, Precondition, Probe, Risk, Verification
+from klineage.skill.card import Card, Effect, Evidence, Precondition, Probe, Risk, Verification
 from klineage.skill.staleness import fingerprints, probe_fingerprint
 
 from klineage_tui.actions import keymap
@@ -21,6 +21,7 @@ CARD = Card(
     preconditions=(
         Precondition("p1", "storage", "the array is larger than the cache", "n > 4096", Probe("size")),
     ),
+    effects=(Effect("time", 1.3, 1.2, 1.4, "measured-cpu", "cpu-x86-64-v3", "gemm"),),
     evidence=(Evidence("e1", "transition", "gemm-c", "a" * 40),),
 )
 
@@ -68,6 +69,7 @@ STANDINGS = {
         tried(tried(DONE), "v2", accepted=False, when="2"), "disagreement", "v2 failed on bmm-c:K0, where v1 was accepted",
     ),
     "accepted where it had failed": (tried(tried(DONE, accepted=False), "v2", when="2"), "accept", "v2 shows it"),
+    "nothing that a trial could show": (replace(DONE, effects=()), "try", "declares no gain"),
     "retired": (replace(DONE, status="retired", retired="merged into c.hint"), "retired", "merged into c.hint"),
 }  # fmt: skip
 
@@ -115,7 +117,7 @@ def test_the_queue_is_in_the_order_of_need_and_goes_round() -> None:
 
 def test_a_skipped_card_is_not_gone_to_again() -> None:
     queue = queue_of([replace(item, skipped=item.standing != "try") for item in items()])
-    assert queue.needed == 2
+    assert queue.needed == 3
     assert {queue.current.standing for _ in range(3) if (queue := queue.next_needed()).current} == {"try"}
 
 
@@ -133,7 +135,7 @@ def test_rows_say_the_state_in_a_word_first() -> None:
     assert rows[0].startswith("! BROKEN    c.broken")
     assert any(row.startswith("? ACCEPT?   c.card-") for row in rows)
     assert any(row.startswith("x retired   c.card-") for row in rows)
-    assert queue_counts(queue_of(items())) == "13 of 15 need you"
+    assert queue_counts(queue_of(items())) == "14 of 16 need you"
 
 
 @pytest.mark.parametrize("cells", [40, 76, 120])
