@@ -91,21 +91,30 @@ def without(index: Index, gone: Iterable[str]) -> Index:
     import numpy as np
 
     dropped = set(gone)
-    kept = [number for number, card_id in enumerate(index.ids) if card_id not in dropped]
-    if len(kept) == len(index):
+    keep = np.fromiter((card_id not in dropped for card_id in index.ids), np.bool_, len(index))
+    if keep.all():
         return index
-    numbers = np.asarray(kept, np.int64)
-    pieces = [index.rows[index.starts[n] : index.starts[n + 1]] for n in kept]
+    numbers = np.flatnonzero(keep)
     sizes = (index.starts[1:] - index.starts[:-1])[numbers]
-    ids = tuple(index.ids[number] for number in kept)
     return Index(
-        ids=ids,
+        ids=tuple(card_id for card_id in index.ids if card_id not in dropped),
         columns=tuple(taken(column, numbers) for column in index.columns),
         trials=index.trials[numbers],
-        order=_order(ids),
-        rows=b"".join(pieces),
+        order=index.order[numbers],  # still larger for an earlier id
+        rows=b"".join(index.rows[index.starts[a] : index.starts[b]] for a, b in _runs(numbers)),
         starts=np.concatenate((np.zeros(1, np.int64), np.cumsum(sizes, dtype=np.int64))),
     )
+
+
+def _runs(numbers: Ints) -> list[tuple[int, int]]:
+    """Ascending numbers as ranges without a gap, each with its end after it."""
+    import numpy as np
+
+    if not len(numbers):
+        return []
+    cuts = np.flatnonzero(np.diff(numbers) != 1) + 1
+    first, last = numbers[np.r_[0, cuts]], numbers[np.r_[cuts - 1, len(numbers) - 1]]
+    return list(zip(first.tolist(), (last + 1).tolist(), strict=True))
 
 
 def together(first: Index, second: Index) -> Index:
