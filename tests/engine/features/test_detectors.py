@@ -283,6 +283,12 @@ def test_a_value_made_of_its_parts_is_no_wide_access() -> None:
     assert of(cuda("float4 v = four(a); b[0] = v.x;"), "vectorize").state == "unknown"
 
 
+def test_shared_memory_that_a_type_only_aligns_is_no_wide_access() -> None:
+    room = "extern __shared__ uint4 room[]; float *s = reinterpret_cast<float *>(room); b[0] = s[n];"
+    assert of(cuda(room), "vectorize").state == "absent"
+    assert of(cuda(f"{room} b[1] = room[n].x;"), "vectorize").state == "unknown"
+
+
 def test_the_compiled_code_decides_what_the_text_leaves_open() -> None:
     body = "#if FAST\n  b[0] = __reduce_add_sync(~0u, n);\n#endif"
     kernel = cuda(body)

@@ -45,8 +45,21 @@ def _vectors(reading: Reading) -> Iterator[Cue]:
             yield reading.guarded(cue, reading.condition(node))
     doubt = "the type may hold values without moving them at once"
     for word in reading.words:
-        if _WIDE.fullmatch(word.text) and word.text.endswith("4") and not _made(reading, word):
+        if (
+            _WIDE.fullmatch(word.text)
+            and word.text.endswith("4")
+            and not (_made(reading, word) or _only_aligns(reading, word))
+        ):
             yield reading.cue("vectorize", word.offset, word.text, doubt)
+
+
+def _only_aligns(reading: Reading, word: Word) -> bool:
+    """Whether a type only aligns dynamic shared memory, of which no element is used: ``extern __shared__ uint4 room[];``."""
+    source = reading.kernel.source
+    named = re.match(rb"\w+\s+(\w+)\s*\[\s*\]", source[word.offset : word.offset + 200])
+    if named is None or not re.search(rb"\bextern\s+__shared__\s+(?:\w+\s+)*$", source[: word.offset]):
+        return False
+    return len(re.findall(rb"\b" + named[1] + rb"\s*\[", source)) == 1
 
 
 def _made(reading: Reading, word: Word) -> bool:
