@@ -44,7 +44,7 @@ def line_of(source: bytes, card_id: str, ref: Ref) -> int:
     with suppress(KlineageError):  # a broken file opens at its top, where it says what is wrong
         found = lines(source, f"{card_id}.md")
         inside = [line for field, line in found.items() if field == wanted or field.startswith(f"{wanted}.")]
-        return min(inside, default=1)
+        return found.get(wanted) or min(inside, default=1)
     return broken_line(source, card_id)
 
 

@@ -132,6 +132,7 @@ def test_the_editor_opens_at_the_field() -> None:
     lines = data.decode().split("\n")
     assert "key: p1" in lines[line_of(data, CARD.id, P1) - 1]
     assert "evicts" in "".join(lines[line_of(data, CARD.id, Ref("risk", "0")) - 1 :][:2])
+    assert lines[line_of(data, CARD.id, Ref("anchor")) - 1] == "# Anchor"
     broken = data.replace(b"intent:", b"intend:")
     assert line_of(broken, CARD.id, P1) == 1 + next(
         i for i, line in enumerate(lines) if line.startswith("intent:")
