@@ -16,10 +16,12 @@ from typing import Any
 import numpy as np
 import pytest
 from klineage.platform import detect, satisfies
+from klineage.surface.c_static import declared_flags
 
 EXPERTS = Path(__file__).parents[2] / "experts"
 WORKLOADS = sorted(path.parent.name for path in EXPERTS.glob("*/workload.py"))
 C_KERNELS = sorted(path.parts[-3] for path in EXPERTS.glob("*/c/kernel.c"))
+C_FORMS = sorted((p.parts[-3], p.stem) for p in EXPERTS.glob("*/c/*.c") if p.stem != "kernel")
 NUMPY = {
     "fp64": np.float64, "fp32": np.float32, "fp16": np.float16, "int64": np.int64, "int32": np.int32,
 }  # fmt: skip
@@ -407,13 +409,14 @@ def test_unsupported_names_the_constraint() -> None:
     assert "65536" in load("add_rmsnorm")["unsupported"](rows=1, hidden=65537)
 
 
-def built(name: str, folder: Path, march: str) -> Path:
+def built(name: str, folder: Path, march: str, form: str = "kernel", optimized: str = "-O3") -> Path:
     compiler = shutil.which("gcc")
     if compiler is None:
         pytest.skip("gcc is not installed")
-    library = folder / f"{name}-{march}.so"
-    source = EXPERTS / name / "c" / "kernel.c"
-    flags = [*FLAGS, f"-march={march}", "-fPIC", "-shared"]
+    library = folder / f"{name}-{form}-{march}.so"
+    source = EXPERTS / name / "c" / f"{form}.c"
+    own = declared_flags(source.read_bytes())
+    flags = [*FLAGS, optimized, *own, f"-march={march}", "-fPIC", "-shared"]
     subprocess.run([compiler, *flags, source, "-o", library, "-lm"], check=True, timeout=60)
     return library
 
@@ -434,7 +437,7 @@ def page_aligned(kind: str, shape: tuple[int, ...]) -> Any:
 
 def call(library: Path, name: str, values: dict[str, Any]) -> None:
     """Calls the exported function with its parameters matched by name."""
-    source = (EXPERTS / name / "c" / "kernel.c").read_text()
+    source = next((EXPERTS / name / "c").glob("*.c")).read_text()
     signature = re.search(rf"^void {name}\((.*?)\)", source, re.DOTALL | re.MULTILINE)
     assert signature is not None
     arguments: list[Any] = []
@@ -461,6 +464,15 @@ def test_c_kernel_is_right_with_narrower_vectors(name: str, march: str, tmp_path
     if not satisfies(here, f"cpu-{march}"):
         pytest.skip(f"this machine is {here}")
     assert_computes(built(name, tmp_path, march), name, "ragged")
+
+
+@pytest.mark.parametrize(("name", "form"), C_FORMS)
+def test_every_form_in_c_computes_what_its_workload_says(name: str, form: str, tmp_path: Path) -> None:
+    library = built(name, tmp_path, "native", form, "-O1")
+    for size in ("ragged", "hidden"):
+        assert_computes(library, name, size)
+    if "VECTOR_BYTES" in (EXPERTS / name / "c" / f"{form}.c").read_text():
+        assert_computes(built(name, tmp_path, "x86-64", form, "-O1"), name, "ragged")
 
 
 def assert_computes(library: Path, name: str, size: str) -> None:

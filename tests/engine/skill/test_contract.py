@@ -45,6 +45,13 @@ def test_what_another_lineage_did_without_is_not_required(known: tuple[Transitio
     assert derived(both, known).requires == ()
 
 
+def test_what_no_state_was_ever_without_is_not_required(known: tuple[Transition, ...]) -> None:
+    (vectors,) = [t for t in of(known, "vector-types") if t.lineage == "gemm-c"]
+    later = [t for t in known if t.lineage != "gemm-c" or t.step.number >= vectors.step.number]
+    assert "register_tiling" in {f.name for f in vectors.features_before}
+    assert derived([vectors], later).requires == ()
+
+
 def test_a_step_that_no_rule_made_is_tried_by_the_rules_of_its_action(known: tuple[Transition, ...]) -> None:
     (by_hand,) = [replace(t, step=replace(t.step, proposer="person")) for t in of(known, "packing")]
     assert names(derived([by_hand], known).requires) == ["cache_block"]
