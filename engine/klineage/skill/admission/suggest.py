@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from klineage.errors import KlineageError
 from klineage.lineage import Workspace
@@ -70,19 +71,21 @@ def _all(card: Card, workspace: Workspace | None, paths: Iterable[str]) -> Itera
 
 
 def _shipped_and_given(card: Card, paths: Iterable[str]) -> Iterator[Target]:
-    from pathlib import Path
-
     suffix = _SUFFIX[card.surface]
     files = [
         file
         for folder in sorted(shipped("experts").glob(f"*/{card.surface}"))
-        for stem in KERNEL_FILES
-        if (file := folder / f"{stem}{suffix}").is_file()
+        for file in sorted(folder.glob(f"*{suffix}"), key=_order)
     ]
     for file in [*map(Path, paths), *files]:
         target = of_file(file, platform=_platform(card))
         if target.kernel.surface == card.surface:
             yield target
+
+
+def _order(file: Path) -> tuple[int, str]:
+    """The kernels that every folder may have first, then its further forms."""
+    return KERNEL_FILES.index(file.stem) if file.stem in KERNEL_FILES else len(KERNEL_FILES), file.stem
 
 
 def _platform(card: Card) -> str | None:
