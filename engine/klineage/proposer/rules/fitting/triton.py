@@ -9,6 +9,7 @@ from klineage.proposer.rules.fitting.fit import Fit, Settings, free
 from klineage.proposer.rules.fitting.triton_exponents import base_two
 from klineage.proposer.rules.fitting.triton_masks import even_masks, given_by
 from klineage.proposer.rules.fitting.triton_schedule import epilogues, persistent
+from klineage.proposer.rules.fitting.triton_splits import split_reductions, split_sums
 from klineage.proposer.rules.triton import tile_size
 from klineage.proposer.rules.triton.code import (
     jit_functions,
@@ -127,4 +128,6 @@ FITS: dict[str, Callable[[Kernel, Settings], Iterator[Fit]]] = {
     "even-masks": even_masks,
     "persistent-programs": persistent,
     "fused-epilogue": epilogues,
+    "split-sum": split_sums,
+    "split-reduction": split_reductions,
 }

@@ -9,6 +9,7 @@ from tree_sitter import Node
 
 from klineage.kernel import Kernel
 from klineage.proposer.rules.fitting.fit import Fit, Settings, free
+from klineage.proposer.rules.triton.alignment import HINTS
 from klineage.proposer.rules.triton.code import (
     Launch,
     is_constexpr,
@@ -78,7 +79,10 @@ def _whole(
     compared = re.fullmatch(r"\(?(\w+)\)? < (\w+)(?: - (\w+))?", text)
     if compared is None or compared[2] not in given:
         return None
-    lanes = re.search(rf"\b{compared[1]} = (?:\w+ \+ )?tl\.arange\(0, (\w+)\)", unit.text(function.body))
+    hinted = rf"(?:tl\.(?:{'|'.join(HINTS)})\()*"
+    lanes = re.search(
+        rf"\b{compared[1]} = (?:\w+ \+ )?{hinted}tl\.arange\(0, (\w+)\)", unit.text(function.body)
+    )
     block = lanes[1] if lanes else None
     constants = {n for n, node in parameters(unit, function).items() if is_constexpr(unit, node)}
     if block not in constants or block not in given:

@@ -19,6 +19,7 @@ from klineage.proposer.rules.triton.code import (
     positional,
     sides,
     statements,
+    tl_call,
     tl_calls,
     value_of,
 )
@@ -57,9 +58,9 @@ def _peeled(unit: Unit, function: Function) -> list[tuple[Node, Node]]:
             continue
         if unit.text(one[2]) != unit.text(two[2]) or not _live(unit, second):
             continue
-        if _tokens(unit.text(_body(first))) == _tokens(
-            _unmasked(unit, second).decode("utf-8", "surrogateescape")
-        ):
+        every = (_live(unit, second), _bounding(unit, second))
+        bare = [_unmasked(unit, second, masks).decode("utf-8", "surrogateescape") for masks in every if masks]
+        if _tokens(unit.text(_body(first))) in [_tokens(text) for text in bare]:
             pairs.append((first, second))
     return pairs
 
@@ -104,9 +105,27 @@ def _live(unit: Unit, loop: Node) -> dict[str, Node]:
     return found
 
 
-def _unmasked(unit: Unit, loop: Node) -> bytes:
-    """The text of a loop's body without the masks that the loop computes. Raises NotApplicable."""
-    live = _live(unit, loop)
+def _bounding(unit: Unit, loop: Node) -> dict[str, Node]:
+    """Of these masks the ones that hold in every whole block: they ask only whether the loop's end is reached.
+
+    A causal mask asks something else, and stays.
+    """
+    end = _range(unit, loop)[1]
+    parts = positional(unit, end) if tl_call(unit, end) in ("minimum", "min") else [end]
+    ends = [unit.text(part) for part in parts]
+    return {name: s for name, s in _live(unit, loop).items() if all(_asks(unit, n, ends) for n in walk(s))}
+
+
+def _asks(unit: Unit, node: Node, ends: list[str]) -> bool:
+    """Whether a comparison, if it is one, is with an end or with what is left up to it."""
+    if node.type != "comparison_operator":
+        return True
+    _, less, bound = unit.text(node).partition(" < ")
+    return bool(less) and any(bound == end or bound.startswith(f"{end} - ") for end in ends)
+
+
+def _unmasked(unit: Unit, loop: Node, live: Mapping[str, Node]) -> bytes:
+    """The text of a loop's body without masks that the loop computes. Raises NotApplicable."""
     edits = [delete_statements(unit, list(live.values()))]
     for call in tl_calls(unit, _body(loop), "load", "store"):
         masks = keywords(unit, call)
@@ -153,7 +172,8 @@ def apply(kernel: Kernel, locus: str, settings: Mapping[str, str]) -> tuple[Edit
     unit = parse_kernel(kernel)
     loop, name = unit.loci.get(locus), setting(settings, "boundary")
     bounds = _range(unit, loop) if loop is not None and loop.type == "for_statement" else []
-    if loop is None or len(bounds) != 3 or not _live(unit, loop):
+    live = _bounding(unit, loop) if loop is not None and len(bounds) == 3 else {}
+    if loop is None or not live:
         raise NotApplicable("no masked loop over blocks here to peel")
     begin, end, step = (unit.text(b) for b in bounds)
     if begin != "0":
@@ -171,7 +191,7 @@ def apply(kernel: Kernel, locus: str, settings: Mapping[str, str]) -> tuple[Edit
     first = Edit(bounds[0].start_byte, bounds[0].end_byte, name.encode("utf-8", "surrogateescape"))
     if "rest" in settings:
         first = Edit(right.start_byte, right.end_byte, settings["rest"].encode("utf-8", "surrogateescape"))
-    return Edit(at, at, count + whole + _unmasked(unit, loop) + newline), first
+    return Edit(at, at, count + whole + _unmasked(unit, loop, live) + newline), first
 
 
 PEELING = Rule(

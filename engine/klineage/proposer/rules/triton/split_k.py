@@ -11,6 +11,7 @@ from tree_sitter import Node
 from klineage.kernel import Feature, Kernel
 from klineage.proposer.rules.rule import NotApplicable, Rewrite, Rule, Site, setting
 from klineage.proposer.rules.triton.code import (
+    defined,
     enclosing_statement,
     jit_functions,
     keywords,
@@ -24,6 +25,7 @@ from klineage.proposer.rules.triton.code import (
     tl_calls,
     value_of,
 )
+from klineage.proposer.rules.triton.persistent import passed
 from klineage.surface.lists import elements
 from klineage.surface.tree import Edit, Function, Unit, parse_kernel, walk
 
@@ -93,6 +95,10 @@ def _split(unit: Unit, function: Function) -> _Split:
     inside = tuple(body[body.index(indices) + 1 : -2])
     if any(variable in names(unit, node) for node in (given[0], *[value_of(k) for k in named.values()])):
         raise NotApplicable("where the sum goes depends on the part")
+    made = {n for statement in inside for n in defined(unit, statement)}
+    where = [given[0], *[value_of(k) for k in named.values()]]
+    if early := made & {n for node in where for n in names(unit, node)}:
+        raise NotApplicable(f"{min(early)}, of where the sum goes, is made among what only a part needs")
     kinds = sides(part)
     if (
         kinds is None
@@ -162,7 +168,8 @@ def _cleared(unit: Unit, function: Function, split: _Split) -> Node:
     """The host's statement that sets the output to zero before the launch."""
     launch = only_launch(unit, function)
     given = positional(unit, split.atomic)
-    base = next((unit.text(n) for n in walk(given[0]) if n.type == "identifier"), "")
+    name = next((unit.text(n) for n in walk(given[0]) if n.type == "identifier"), "")
+    base = (passed(unit, function, launch, name) if launch is not None and name else None) or name
     for statement in statements(launch.host.body) if launch is not None and launch.host is not None else ():
         if re.fullmatch(rf"{re.escape(base)}\.(?:zero_\(\)|fill_\(0(?:\.0)?\))", unit.text(statement)):
             return statement

@@ -21,6 +21,7 @@ from klineage.proposer.rules.triton.code import (
     tl_calls,
     value_of,
 )
+from klineage.surface.lists import elements
 from klineage.surface.tree import Edit, Function, Unit, parse_kernel, walk
 
 _PLAIN = 128  # elements of a block that no matrix product uses
@@ -98,17 +99,19 @@ def _in_grid(unit: Unit, launch: Launch, name: str, size: str) -> bool:
 
 
 def _grid_nodes(unit: Unit, launch: Launch) -> list[Node]:
-    """The grid as written in the launch, and the statement that a name in it comes from."""
+    """The grid as written in the launch, and the statements that the names in it come from."""
     nodes = [launch.grid]
-    if launch.grid.type == "identifier" and launch.host is not None:
-        wanted = unit.text(launch.grid)
-        for node in walk(launch.host.body):
-            left = node.child_by_field_name("left") if node.type == "assignment" else None
-            if left is not None and unit.text(left) == wanted:
-                nodes.append(node)
-            name = node.child_by_field_name("name") if node.type == "function_definition" else None
-            if name is not None and unit.text(name) == wanted:
-                nodes.append(node)
+    if launch.host is None:
+        return nodes
+    extents = elements(launch.grid) if launch.grid.type in ("tuple", "list") else [launch.grid]
+    wanted = {unit.text(node) for node in extents if node.type == "identifier"}
+    for node in walk(launch.host.body):
+        left = node.child_by_field_name("left") if node.type == "assignment" else None
+        if left is not None and unit.text(left) in wanted:
+            nodes.append(node)
+        name = node.child_by_field_name("name") if node.type == "function_definition" else None
+        if name is not None and unit.text(name) in wanted:
+            nodes.append(node)
     return nodes
 
 
