@@ -49,7 +49,69 @@ STEPS: Mapping[str, Mapping[str, str]] = {
     "fmha base-two": {"scale": "math.log2(math.e)"},
     "fmha online-softmax": {"new": "m_new", "rescale": "alpha"},
     "fmha loop-peeling": {"boundary": "whole", "rest": "tl.range(whole, length, BLOCK_N, num_stages=1)"},
+    "addmm fused-epilogue": {"total": "acc", "value": "y", "behind.bias_ptr": "b_ptr"},
+    "addmm alignment-hints": {"again.1": "max_contiguous(multiple_of(_, 8), 8) of columns"},
+    "rmsnorm persistent-programs": {
+        "tile": "row",
+        "range": "range(tl.program_id(0), rows, tl.num_programs(0))",
+        "grid": "(triton.cdiv(rows, 4),)",
+        "tiles": "rows",
+    },
+    "gemm split-sum": {
+        "indices": "offs_k",
+        "block": "BLOCK_K",
+        "part": "part",
+        "parts": "triton.cdiv(k, 128)",
+        "clear": "y.zero_()",
+        "clear.at": "2",
+    },
+    "rmsnorm split-reduction": {
+        "piece": "piece",
+        "programs": "row, piece = tl.program_id(0), tl.program_id(1)",
+        "pieces": "pieces = triton.cdiv(hidden, 128)",
+    },
 }
+
+#: The forms of shipped kernels that show what their experts do not.
+FORMS = {
+    "addmm fused-epilogue": ("addmm/triton/clamped.py", ("pipeline", "alignment", "warps")),
+    "addmm alignment-hints": ("addmm/triton/clamped.py", ()),
+    "rmsnorm persistent-programs": ("rmsnorm/triton/persistent.py", ()),
+    "gemm split-sum": ("gemm/triton/split_k.py", ()),
+    "rmsnorm split-reduction": ("rmsnorm/triton/split.py", ("tiling",)),
+}
+
+
+@pytest.mark.parametrize("step", FORMS)
+def test_a_second_form_shows_what_the_rules_record(step: str) -> None:
+    path, gone = FORMS[step]
+    recorded = {c.proposer: dict(c.settings) for c in rules.propose(state(path, *gone))}
+    settings = recorded[f"rules:{step.partition(' ')[2]}"]
+    assert {name: text for name, text in settings.items() if not name.startswith("comment.")} == STEPS[step]
+
+
+@pytest.mark.parametrize(
+    ("step", "target", "name", "wanted"),
+    [
+        ("rmsnorm persistent-programs", "layernorm/triton/persistent.py", "persistent_schedule",
+         ("for line in range(tl.program_id(0), lines, tl.num_programs(0)):", "[(triton.cdiv(count, 4),)]")),
+        ("gemm split-sum", "bmm/triton/split_k.py", "split_or_cluster",
+         ("depths = tl.program_id(2) * BLOCK_K", "batch, triton.cdiv(k, 64))", "    y.zero_()\n")),
+        ("rmsnorm split-reduction", "add_rmsnorm/triton/split.py", "scan_or_reduce",
+         ("row, part = tl.program_id(0), tl.program_id(1)", "parts = triton.cdiv(hidden, 128)")),
+        ("addmm fused-epilogue", "addmm/triton/reference.py", "fusion",
+         ("y = (acc + bias[None, :]).to(y_ptr.dtype.element_ty)\n    tl.store(y_ptr + y_at, y, mask",)),
+        ("addmm alignment-hints", "bmm/triton/clamped.py", "alignment",
+         ("columns = tl.max_contiguous(tl.multiple_of(columns, 8), 8)",)),
+    ],
+)  # fmt: skip
+def test_a_second_form_is_put_on_another_kernel_in_its_own_names(
+    step: str, target: str, name: str, wanted: tuple[str, ...]
+) -> None:
+    source = put_on(step.partition(" ")[2], STEPS[step], state(target, name), name)[0][1].source.decode()
+    for text in wanted:
+        assert text in source
+    assert "_epilogue" not in source
 
 
 def test_what_is_put_on_here_is_what_the_rules_record() -> None:
@@ -134,6 +196,7 @@ def test_a_prefetch_is_written_in_the_names_that_are_here() -> None:
         ("tensor-core-dot", "gemm", "addmm/triton/naive.py", (), "mma"),
         ("even-masks", "gemm", "bmm/triton/reference.py", ("mask_specialize",), "mask_specialize"),
         ("even-masks", "topk", "layernorm/triton/reference.py", ("mask_specialize",), "mask_specialize"),
+        ("even-masks", "topk", "rmsnorm/triton/reference.py", ("mask_specialize",), "mask_specialize"),
         ("reciprocal-root", "add_rmsnorm", "rmsnorm/triton/naive.py", (), "fast_rsqrt"),
         ("base-two", "fmha", "gqa/triton/reference.py", ("math_approx",), "math_approx"),
         ("online-softmax", "fmha", "softmax/triton/naive.py", (), "online_algorithm"),
@@ -187,6 +250,15 @@ def test_a_loop_whose_masks_have_no_name_is_not_peeled() -> None:
     settings = STEPS["fmha loop-peeling"]
     kernel = state("gemm/triton/kernel.py", "mask_specialize")
     assert put_on("loop-peeling", settings, kernel, "mask_specialize") == []
+
+
+def test_a_causal_mask_stays_where_the_mask_of_the_end_goes() -> None:
+    settings = STEPS["fmha loop-peeling"]
+    kernel = state("gqa/triton/reference.py", "mask_specialize")
+    made = put_on("loop-peeling", settings, kernel, "mask_specialize")[0][1].source.decode()
+    whole = made[made.index("in range(0, whole, BLOCK_N):") : made.index("in range(whole, ")]
+    assert "seen = start + keys[None, :] <= queries[:, None]" in whole
+    assert "mask=" not in whole
 
 
 def test_the_base_of_all_exponentials_changes_together() -> None:
