@@ -234,7 +234,7 @@ class CardsRuns(CardsChecks):
             dialog = Choose("Try", question, rows, "tries it there", dict(self.host.keys_in_force))
             self.app.push_screen(dialog, lambda each: self._try_on(card, each) if each else None)
 
-        self.notify("Looking for kernels that it has not seen …", timeout=2)
+        self.notify("Looking for kernels that it has not seen …", timeout=5)
         self.job("suggestions", lambda: suggestions(library, workspace, card), choose)
 
     def _try_on(self, card: Card, suggestion: Suggestion) -> None:

@@ -67,6 +67,14 @@ def test_first_paint_of_induce(tmp_path: Path) -> None:
     assert not modules & set(HEAVY)
 
 
+def test_first_paint_of_cards_and_library(tmp_path: Path) -> None:
+    for place in ("cards", "library"):
+        there = f'places={{str(path.resolve()): "{place}"}}, lineages='
+        modules = _modules(tmp_path, _FIRST_PAINT.replace("lineages=", there))
+        assert f"klineage_tui.screens.{place}" in modules
+        assert not modules & {*HEAVY, "ruamel.yaml", "simpleeval"}
+
+
 def test_the_command_line_imports_no_textual(tmp_path: Path) -> None:
     modules = _modules(
         tmp_path,
