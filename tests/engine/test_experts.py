@@ -538,12 +538,14 @@ def test_topk_accepts_any_order_and_says_what_is_wrong() -> None:
     assert "not the 32 largest" in str(said(values=picked, indices=smallest))
 
 
-def test_the_page_of_the_experts_quotes_what_was_measured() -> None:
+def test_pages_quote_what_was_measured() -> None:
     root = EXPERTS.parent
     page = (root / "docs" / "experts.md").read_text()
-    quoted = re.search(r"<!-- experts-cpu: begin, from (\S+) -->\n```\n(.*?)```\n", page, re.DOTALL)
-    assert quoted is not None
-    assert quoted[2] == (root / quoted[1]).read_text()
+    gate = (root / "docs" / "gate.md").read_text()
+    for name, text in (("experts-cpu", page), ("experts-h200", page), ("kernelbench", gate)):
+        quoted = re.search(rf"<!-- {name}: begin, from (\S+) -->\n```\n(.*?)```\n", text, re.DOTALL)
+        assert quoted is not None, name
+        assert quoted[2] == (root / quoted[1]).read_text(), name
     missing = [name for name in C_KERNELS if f"| `{name}` | C |" not in page]
     assert not missing
 
