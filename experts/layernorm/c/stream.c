@@ -1,16 +1,20 @@
-/* y = (x - mean) / sqrt(variance + eps) * weight + bias over each row, in fp32. The sums are plain loops that the compiler is
- * told to vectorise; the result, which nobody reads again here, is stored past the caches.
+/* y = (x - mean) / sqrt(variance + eps) * weight + bias over each row, in fp32. Sums are kept for 64 columns side by side, in
+ * plain loops that the compiler vectorises; the result, which nobody reads again here, is stored past the caches.
  * SPDX-License-Identifier: MIT */
-// klineage: flags -fopenmp-simd
 #include <immintrin.h>
 #include <math.h>
 #include <stdint.h>
 
 static inline float row_mean(const float *restrict x, int64_t hidden)
 {
-    float sum = 0.0f;
-#pragma omp simd reduction(+ : sum)
-    for (int64_t c = 0; c < hidden; ++c)
+    float sums[64] = {0}, sum = 0.0f;
+    int64_t c = 0;
+    for (; c + 64 <= hidden; c += 64)
+        for (int64_t j = 0; j < 64; ++j)
+            sums[j] += x[c + j];
+    for (int64_t j = 0; j < 64; ++j)
+        sum += sums[j];
+    for (; c < hidden; ++c)
         sum += x[c];
     return sum / (float)hidden;
 }
@@ -18,9 +22,14 @@ static inline float row_mean(const float *restrict x, int64_t hidden)
 /* The mean of the squared distances from the mean: as exact for numbers far from zero as for others. */
 static inline float row_variance(const float *restrict x, int64_t hidden, float mean)
 {
-    float square = 0.0f;
-#pragma omp simd reduction(+ : square)
-    for (int64_t c = 0; c < hidden; ++c)
+    float squares[64] = {0}, square = 0.0f;
+    int64_t c = 0;
+    for (; c + 64 <= hidden; c += 64)
+        for (int64_t j = 0; j < 64; ++j)
+            squares[j] += (x[c + j] - mean) * (x[c + j] - mean);
+    for (int64_t j = 0; j < 64; ++j)
+        square += squares[j];
+    for (; c < hidden; ++c)
         square += (x[c] - mean) * (x[c] - mean);
     return square / (float)hidden;
 }

@@ -73,3 +73,22 @@ def test_nothing_is_unrolled_where_no_loop_runs_a_constant_number_of_times() -> 
     assert [
         fit for fit in fits("unroll", kernel, settings) if fit.adapted[0].startswith("it is put on")
     ] == []
+
+
+def test_a_panel_is_copied_from_the_rows_that_another_kernel_passes_on() -> None:
+    target = of_file(EXPERTS / "addmm/c/strips.c", platform=CPU).kernel
+    fit, made = first_fit("panel-copy", recorded("grouped_gemm/c/panels.c", "panel-copy"), target)
+    assert fit.settings["source"] == "b + p * n + c"
+    assert b"copy_panel(b + p * n + c, n, depth, NR, panel);" in made.source
+    (back,) = [c for c in rules.propose(made) if c.proposer == "rules:panel-copy"]
+    assert back.kernel(made).source == target.source
+
+
+def test_a_panel_that_is_read_without_its_distance_stays() -> None:
+    kernel = of_file(EXPERTS / "grouped_gemm/c/panels.c", platform=CPU).kernel
+    other = kernel.source.replace(b"line(x + r * k + p, panel, NR,", b"line(x + r * k + p, panel + 0, NR,")
+    assert other != kernel.source
+    left = replace(kernel, source=other)
+    assert "rules:panel-copy" not in {c.proposer for c in rules.propose(left)}
+    reasons = {one.rule.name: one.reason for one in rules.why_not(left)}
+    assert "'panel, width' of a call" in reasons["panel-copy"]

@@ -7,6 +7,7 @@ from klineage.proposer.rules.c.cache_block import CACHE_BLOCK
 from klineage.proposer.rules.c.loop_order import LOOP_ORDER
 from klineage.proposer.rules.c.nontemporal import NONTEMPORAL
 from klineage.proposer.rules.c.packing import PACKING
+from klineage.proposer.rules.c.panel_copy import PANEL_COPY
 from klineage.proposer.rules.c.pragmas import SIMD_PRAGMA, THREADS, UNROLL
 from klineage.proposer.rules.c.prefetch import PREFETCH
 from klineage.proposer.rules.c.register_tile import REGISTER_TILE
@@ -26,6 +27,7 @@ C_RULES: tuple[Rule, ...] = (
     ALIGNMENT,
     REGISTER_TILE,
     PACKING,
+    PANEL_COPY,
     CACHE_BLOCK,
     LOOP_ORDER,
     RESTRICT,

@@ -12,6 +12,7 @@ from klineage.proposer.rules.c import register_tile
 from klineage.proposer.rules.c.code import defines, home, macro_text, place_of
 from klineage.proposer.rules.c.vectors import SIZES
 from klineage.proposer.rules.fitting.c_loops import loop_orders, simd_pragmas, vector_loops
+from klineage.proposer.rules.fitting.c_panels import panels
 from klineage.proposer.rules.fitting.c_promises import restricts, unrolls
 from klineage.proposer.rules.fitting.c_stores import stores
 from klineage.proposer.rules.fitting.fit import Fit, Settings
@@ -214,6 +215,7 @@ FITS: dict[str, Callable[[Kernel, Settings], Iterator[Fit]]] = {
     "prefetch": prefetches,
     "loop-order": loop_orders,
     "simd-pragma": simd_pragmas,
+    "panel-copy": panels,
     "nontemporal-stores": stores,
     "vector-loop": vector_loops,
     "unroll": unrolls,
