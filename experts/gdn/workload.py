@@ -82,8 +82,9 @@ def tolerance(element, batch, tokens, key_heads, value_heads, dim):
 def compare(xp, got, expected, batch, tokens, key_heads, value_heads, dim):
     """The root mean square says whether the arithmetic is right, the worst element whether all of it was done.
 
-    With everything in bf16 the root mean square is off by 3e-3 to 4e-3, and by 8e-3 where keys are nearly parallel. Heads that do not decay are several times as
-    large as the others, and among the 25 million elements of the paper's size one may be off by 5e-2 of all that.
+    With everything in bf16 the root mean square is off by 3e-3 to 4e-3, and by 8e-3 where keys are nearly parallel.
+    Heads that do not decay are several times as large as the others, and among the 25 million elements of the paper's
+    size one may be off by 5e-2 of all that.
     """
     for name in OUTPUTS:
         wanted = expected[name]
