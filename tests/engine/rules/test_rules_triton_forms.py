@@ -157,6 +157,46 @@ def test_a_loop_that_is_written_out(check_step) -> None:
         assert told == "line 7 needs i when the kernel is compiled"
 
 
+def test_block_pointers_and_descriptors_hide_no_tile_and_no_pipeline() -> None:
+    found = [(f.name, f.locus.partition("::")[2]) for f in features(kernel(HEAD + DESCRIBED))]
+    assert ("pipeline", "k/for[at]") in found
+    pointers = HEAD + POINTED
+    assert "tiling" in {f.name for f in features(kernel(pointers))}
+    assert "block-pointers" in [c.proposer.removeprefix("rules:") for c in propose(kernel(pointers))]
+
+
+DESCRIBED = """def k(x, y, n, B: tl.constexpr):
+    d = tl.make_tensor_descriptor(x, (n,), (1,), (B,))
+    total = tl.zeros((B,), tl.float32)
+    for at in range(0, n, B):
+        total += d.load([at])
+    tl.store(y + tl.arange(0, B), total)
+
+
+def entry(x, y, n):
+    k[(1,)](x, y, n, B=64, num_stages=3)
+"""
+POINTED = """def k(x, y, n, m, B: tl.constexpr):
+    p = tl.make_block_ptr(x, (n,), (1,), (tl.program_id(0) * B,), (B,), (0,))
+    q = tl.make_block_ptr(y, (n,), (1,), (tl.program_id(0) * B,), (B,), (0,))
+    tl.store(q, tl.load(p, boundary_check=(0,)), boundary_check=(0,))
+
+
+def entry(x, y, n, m):
+    k[(triton.cdiv(n, 1024),)](x, y, n, m, B=1024)
+"""
+
+
+def test_a_split_sum_whose_place_is_made_for_a_part_is_left_alone() -> None:
+    source = (JURY / "product_split_k.py").read_text()
+    bound = "(i[:, None] < m) & (j[None, :] < n)"
+    moved = source.replace(f"mask={bound})", "mask=live)").replace(
+        "    part =", f"    live = {bound}\n    part ="
+    )
+    assert moved != source
+    assert "made among what only a part needs" in reasons(kernel(moved))["split-sum"]
+
+
 def test_a_descriptor_of_the_host_is_left_alone() -> None:
     text = "from triton.tools.tensor_descriptor import TensorDescriptor\n" + HEAD
     text += "def k(d, y, B: tl.constexpr):\n    tl.store(y + tl.arange(0, B), d.load([0]))\n\n"
@@ -207,6 +247,7 @@ def test_an_epilogue_in_another_form_is_none(old, new) -> None:
         ),
         ("parts[rows, pieces]", "parts[rows, -(-columns // 64)]", "has no name in the grid"),
         ("at < columns, other=0.0)))", "at < columns - 1, other=0.0)))", "up to one bound"),
+        ("    finish[rows,]", "    other[rows, pieces](x)\n    finish[rows,]", "needs as many still"),
     ],
 )
 def test_a_reduction_in_stages_of_another_form_is_left_alone(old, new, why) -> None:

@@ -72,6 +72,14 @@ def only_launch(unit: Unit, function: Function) -> Launch | None:
     return found[0] if len(found) == 1 and not start <= found[0].call.start_byte < end else None
 
 
+def of_other_grids(unit: Unit, launch: Launch, name: str) -> bool:
+    """Whether another launch starts as many programs, by the same name: then a change of what it counts changes both."""
+    started = [
+        other.call.child_by_field_name("function") for other in launches(unit) if other.call != launch.call
+    ]
+    return any(node is not None and mentions(unit, node, name) for node in started)
+
+
 def launch_setting(kernel: Kernel, function: Function, name: str) -> str | None:
     """The value of a launch option or constant: as written in the only launch, else as pinned by autotune."""
     unit = parse_kernel(kernel)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from tree_sitter import Node
 
 from klineage.kernel import Feature, Kernel
-from klineage.proposer.rules.rule import NotApplicable, Rewrite, Rule, Site
+from klineage.proposer.rules.rule import Known, NotApplicable, Rewrite, Rule, Site
 from klineage.proposer.rules.triton.code import jit_functions, positional, tl_call, tl_calls
 from klineage.surface.tree import Edit, Function, Unit, parse_kernel, walk
 
@@ -84,4 +84,6 @@ RECIPROCAL_ROOT = Rule(
     detect=detect,
     remove=remove,
     apply=apply,
+    # What is computed in fp32 is stored as fp32 with the narrowest tolerance that it can meet.
+    known={"Data types": Known(change="dtype", settings={"element": "fp32"})},
 )

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from tree_sitter import Node
 
 from klineage.kernel import Feature, Kernel
-from klineage.proposer.rules.rule import NotApplicable, Rewrite, Rule, Site, setting
+from klineage.proposer.rules.rule import Known, NotApplicable, Rewrite, Rule, Site, setting
 from klineage.proposer.rules.triton.code import (
     defined,
     enclosing_statement,
@@ -340,4 +340,6 @@ SPLIT_K = Rule(
     remove=remove,
     apply=apply,
     after=("autotune", "warp_specialize"),
+    # The matrix of types and architectures of atom.add and red.add: PTX ISA; what is missing is emulated in a loop.
+    known={"Hardware": Known('satisfies("nvidia-sm90") or element in ("fp16", "fp32")', "platform")},
 )

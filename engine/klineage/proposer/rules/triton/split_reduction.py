@@ -16,6 +16,7 @@ from klineage.proposer.rules.triton.code import (
     jit_functions,
     mentions,
     names,
+    of_other_grids,
     only_launch,
     positional,
     sides,
@@ -129,6 +130,8 @@ def _host(unit: Unit, launch: Launch) -> Node:
     if len(extents) != 2 or extents[1].type != "identifier" or launch.host is None:
         raise NotApplicable("the number of pieces has no name in the grid")
     wanted = unit.text(extents[1])
+    if of_other_grids(unit, launch, wanted):
+        raise NotApplicable(f"another kernel is launched with {wanted} programs, and needs as many still")
     made = [
         n for n in walk(launch.host.body) if n.type == "expression_statement" and wanted in defined(unit, n)
     ]

@@ -16,6 +16,7 @@ from klineage.proposer.rules.triton.code import (
     launch_setting,
     mentions,
     names,
+    of_other_grids,
     only_launch,
     parameters,
     tl_calls,
@@ -105,6 +106,8 @@ def _grid_nodes(unit: Unit, launch: Launch) -> list[Node]:
         return nodes
     extents = elements(launch.grid) if launch.grid.type in ("tuple", "list") else [launch.grid]
     wanted = {unit.text(node) for node in extents if node.type == "identifier"}
+    if launch.grid.type != "identifier":
+        wanted = {name for name in wanted if not of_other_grids(unit, launch, name)}
     for node in walk(launch.host.body):
         left = node.child_by_field_name("left") if node.type == "assignment" else None
         if left is not None and unit.text(left) in wanted:
