@@ -72,8 +72,9 @@ class Choose(ModalScreen[T | None], Generic[T]):
         self.action_dialog_confirm()
 
     def action_dialog_confirm(self) -> None:
-        row = self.query_one(LineView).cursor_row
-        self.dismiss(self._rows[row][0] if row < len(self._rows) else None)
+        for view in self.query(LineView):  # none yet, where a key is faster than the first paint
+            row = view.cursor_row
+            self.dismiss(self._rows[row][0] if row < len(self._rows) else None)
 
     def action_dialog_cancel(self) -> None:
         self.dismiss(None)

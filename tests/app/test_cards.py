@@ -128,6 +128,17 @@ async def because(app: KlineageApp, pilot: Pilot[int], reason: str) -> None:
     await pilot.press(*reason, "enter")
 
 
+async def tried_on_bmm(app: KlineageApp, pilot: Pilot[int]) -> None:
+    """Begin a trial where the card gains so much that no noise hides it."""
+    await pilot.press("g")
+    await until(lambda: isinstance(app.screen, Choose) and app.screen.focused is not None, 60)
+    choose = app.screen
+    assert isinstance(choose, Choose)
+    rows = [suggestion.target.name for suggestion, _ in choose._rows]  # type: ignore[attr-defined]
+    choose.query_one(LineView).move_to(next(i for i, name in enumerate(rows) if "bmm" in name))
+    await pilot.press("enter")
+
+
 def probe_of(library: Library, key: str) -> Probe:
     """The probe of a precondition, as it is on disk."""
     probe = next(p.probe for p in library.get(CARD).preconditions if p.key == key)
@@ -183,17 +194,19 @@ async def test_an_edited_precondition_goes_stale_is_probed_and_admitted_again(
         assert "CONFIRMED" in field(app, ref) and "compile fails" in field(app, ref)
         assert "PROBE" in cards(app).query_one("#behind", Pane).title_text
 
-        for number in range(
-            2, 5
-        ):  # a machine that is busy may be too noisy for a number: tried again, as a person would
-            await pilot.press("g")
-            await until(lambda: isinstance(app.screen, Choose), 60)
-            choose = app.screen
-            assert isinstance(choose, Choose)
-            rows = [suggestion.target.name for suggestion, _ in choose._rows]  # type: ignore[attr-defined]
-            # There it gains so much that no noise hides it.
-            choose.query_one(LineView).move_to(next(i for i, name in enumerate(rows) if "bmm" in name))
-            await pilot.press("enter")
+        before = library.source(CARD)
+        await tried_on_bmm(app, pilot)
+        await until(lambda: cards(app)._run is not None)
+        await pilot.press("e")
+        assert "it is being tested" in said(app)
+        await pilot.press("escape")
+        await until(lambda: cards(app)._run is None, 60)
+        assert "stopped; nothing was written" in text(app, "run_view")
+        assert library.source(CARD) == before
+
+        # A machine that is busy may be too noisy for a number: tried again, as a person would.
+        for number in range(2, 5):
+            await tried_on_bmm(app, pilot)
             await until(lambda number=number: f"v{number} " in text(app, "form_view"), 120)
             if library.get(CARD).verification[-1].accepted:
                 break
@@ -203,25 +216,6 @@ async def test_an_edited_precondition_goes_stale_is_probed_and_admitted_again(
     assert [trial.key for trial in verified_by(card)] == [card.verification[-1].key]
     assert card.verification[0].key == "v1", "the log is added to, and never rewritten"
     assert library.history(CARD)[0].kind == "evidence"
-
-
-async def test_a_trial_can_be_stopped_and_then_nothing_is_written(
-    library: Library, own_folders: Path
-) -> None:
-    app = app_on(library, own_folders)
-    before = library.source(CARD)
-    async with app.run_test(size=SIZE, notifications=True) as pilot:
-        await opened(app, pilot)
-        await pilot.press("g")
-        await until(lambda: isinstance(app.screen, Choose), 60)
-        await pilot.press("enter")
-        await until(lambda: cards(app)._run is not None)
-        await pilot.press("e")
-        assert "it is being tested" in said(app)
-        await pilot.press("escape")
-        await until(lambda: cards(app)._run is None, 60)
-        assert "stopped; nothing was written" in text(app, "run_view")
-    assert library.source(CARD) == before
 
 
 async def test_decisions_go_to_the_next_card_and_can_be_taken_back(
@@ -260,12 +254,18 @@ async def test_decisions_go_to_the_next_card_and_can_be_taken_back(
     assert library.history("c.unroll")[0].reason == "the compiler does it"
 
 
-async def test_from_a_precondition_to_the_lines_behind_it_and_on_to_history(
+async def test_checks_on_a_kernel_then_the_lines_behind_a_claim_then_history(
     library: Library, own_folders: Path
 ) -> None:
     app = app_on(library, own_folders)
     async with app.run_test(size=SIZE, notifications=True) as pilot:
         await opened(app, pilot)
+        await pilot.press("c")
+        await until(lambda: isinstance(app.screen, Choose) and app.screen.focused is not None)
+        await pilot.press("enter")
+        await until(lambda: "there:" in field(app, Ref("precondition", "p3")), 60)
+        assert "checked on" in cards(app).query_one("#card", Pane).title_text
+
         await on(app, pilot, Ref("anchor"))
         await pilot.press("enter")
         await until(lambda: isinstance(app.screen, EvidenceScreen) and app.screen.query_one(DiffView).marked)
@@ -367,7 +367,7 @@ async def test_two_cards_become_one_and_two_again(library: Library, own_folders:
         assert "there is no other card of simd for c" in said(app)
         await at(app, pilot, "c.unroll")
         await pilot.press("M")
-        await until(lambda: isinstance(app.screen, Choose))
+        await until(lambda: isinstance(app.screen, Choose) and app.screen.focused is not None)
         await pilot.press("enter")
         await because(app, pilot, "one and the same")
         await until(lambda: "x retired   c.unroll-more" in text(app, "queue_view"))
@@ -375,17 +375,6 @@ async def test_two_cards_become_one_and_two_again(library: Library, own_folders:
         await pilot.press("u")
         await until(lambda: "x retired" not in text(app, "queue_view"))
     assert library.get("c.unroll-more").status == "hypothesis"
-
-
-async def test_the_checks_of_a_card_are_asked_of_a_kernel(library: Library, own_folders: Path) -> None:
-    app = app_on(library, own_folders)
-    async with app.run_test(size=SIZE, notifications=True) as pilot:
-        await opened(app, pilot)
-        await pilot.press("c")
-        await until(lambda: isinstance(app.screen, Confirm | Choose))
-        await pilot.press("enter")
-        await until(lambda: "there:" in field(app, Ref("precondition", "p3")), 60)
-        assert "checked on" in cards(app).query_one("#card", Pane).title_text
 
 
 async def test_a_broken_card_is_named_by_line_and_the_rest_opens(library: Library, own_folders: Path) -> None:

@@ -168,13 +168,13 @@ async def test_from_nothing_to_lifted_cards(workspace: Workspace, own_folders: P
         await until(lambda: isinstance(app.screen, CardsScreen) and not app.screen._reading)
         assert f"L lifts them from what is sealed: {LINEAGE}" in app.screen.queue_view.placeholder  # type: ignore[attr-defined]
         await pilot.press("L")
-        await until(lambda: isinstance(app.screen, LiftDialog))
+        await until(lambda: isinstance(app.screen, LiftDialog) and app.screen.focused is not None)
         await pilot.press("escape")
         assert Library.of(workspace).cards() == ()
         await pilot.press("2")
         await until(lambda: app.screen.PLACE == "history" and app.screen.why_not("lift") == "")  # type: ignore[attr-defined]
         await pilot.press("L")
-        await until(lambda: isinstance(app.screen, LiftDialog))
+        await until(lambda: isinstance(app.screen, LiftDialog) and app.screen.focused is not None)
         await pilot.press("enter")
         await until(lambda: isinstance(app.screen, CardsScreen) and app.screen._queue.items != ())
     assert CARD in {entry.id for entry in Library.of(workspace).cards()}
@@ -201,7 +201,7 @@ async def test_a_pull_asks_whose_words_to_take_where_both_sides_changed_them(
         await until(lambda: isinstance(app.screen, PullDialog) and app.screen.focused is not None)
         app.screen.query_one(Input).value = str(tmp_path / "other")
         await pilot.press("enter")
-        await until(lambda: isinstance(app.screen, Choose))
+        await until(lambda: isinstance(app.screen, Choose) and app.screen.focused is not None)
         assert library.get(CARD).intent == "Ours", "nothing happens before a side is taken"
         await pilot.press("down", "enter")
         await until(lambda: "1 changed" in said(app))
