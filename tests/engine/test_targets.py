@@ -14,6 +14,10 @@ pytestmark = pytest.mark.triton
 TARGETS = ("addmm", "bmm", "gqa", "kda", "rmsnorm", "sparse_attention", "top_p")
 TRITON_TARGETS = (*TARGETS, "layernorm", "softmax")  # of these two only the C kernels are experts
 KINDS = ("naive", "reference")
+FORMS = (
+    "addmm/clamped add_rmsnorm/split bmm/clamped bmm/split_k gemm/split_k layernorm/looped layernorm/persistent "
+    "rmsnorm/persistent rmsnorm/split"
+)
 
 
 def agrees(target: str, kind: str, size: str) -> None:
@@ -59,6 +63,15 @@ def agrees(target: str, kind: str, size: str) -> None:
 @pytest.mark.parametrize("target", TRITON_TARGETS)
 def test_target_kernels_compute_what_their_workload_says(target: str, kind: str, interpreted: Any) -> None:
     interpreted(agrees, target, kind, "ragged")
+
+
+def all_agree(forms: str, size: str) -> None:
+    for target, _, form in (path.partition("/") for path in forms.split()):
+        agrees(target, form, size)
+
+
+def test_second_forms_compute_what_their_workload_says(interpreted: Any) -> None:
+    interpreted(all_agree, FORMS, "ragged")
 
 
 def test_no_target_is_offered_as_an_expert() -> None:

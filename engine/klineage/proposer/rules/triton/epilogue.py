@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from tree_sitter import Node
 
 from klineage.kernel import Feature, Kernel
-from klineage.proposer.rules.rule import NotApplicable, Rewrite, Rule, Site, setting
+from klineage.proposer.rules.rule import Known, NotApplicable, Rewrite, Rule, Site, setting
 from klineage.proposer.rules.triton.code import (
     Launch,
     defined,
@@ -334,4 +334,6 @@ EPILOGUE = Rule(
         "cache_policy",
         "mask_specialize",
     ),
+    # Of the types that round what is stored, the one with the narrowest tolerance.
+    known={"Data types": Known(change="dtype", settings={"element": "fp16"})},
 )
