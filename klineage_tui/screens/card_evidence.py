@@ -11,6 +11,7 @@ from klineage_tui.actions import bindings_for
 from klineage_tui.presentation.details import reason_lines
 from klineage_tui.presentation.gate import GateView, gate_lines
 from klineage_tui.presentation.walk import step_name
+from klineage_tui.text.line import Line
 from klineage_tui.text.sanitize import sanitize
 from klineage_tui.widgets.action_bar import ActionBar
 from klineage_tui.widgets.diff_view import DiffView, LayoutMode
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from klineage.skill.anchors import Place
 
     from klineage_tui.card_reading import Shown
-    from klineage_tui.text.line import Line
 
 _LONG = 12  # lines of a place beyond which its first one is marked alone
 
@@ -110,11 +110,12 @@ class EvidenceScreen(ModalScreen[str | None]):
     def _fit(self) -> None:
         why = self.query_one("#evidence-why", LineView)
         cells = max(30, self.size.width - 4)
+        shown = self._shown
         lines: list[Line] = []
-        if self._shown.step is not None:
-            lines += reason_lines(self._shown.step, cells)
-        if self._shown.report is not None and not (self._shown.step is not None and self._shown.step.gate):
-            lines += gate_lines(GateView("current", self._shown.report), cells)
+        if shown.report is not None and (shown.evidence.report or shown.step is None or not shown.step.gate):
+            lines += [*gate_lines(GateView("current", shown.report), cells), Line("")]
+        if shown.step is not None:
+            lines += reason_lines(shown.step, cells)
         why.show(Lines(lines), keep_position=True)
 
     def action_evidence_history(self) -> None:

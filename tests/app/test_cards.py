@@ -194,6 +194,14 @@ async def test_an_edited_precondition_goes_stale_is_probed_and_admitted_again(
         assert "CONFIRMED" in field(app, ref) and "compile fails" in field(app, ref)
         assert "PROBE" in cards(app).query_one("#behind", Pane).title_text
 
+        await on(app, pilot, Ref("evidence", probe.evidence[0]))
+        await pilot.press("enter")
+        await until(lambda: isinstance(app.screen, EvidenceScreen) and bool(app.screen.query(DiffView)))
+        why = app.screen.query_one("#evidence-why", LineView)
+        await until(lambda: len(why.document) > 0)
+        assert "compile  FAIL" in why.document.line(1).text, "the gate of the probe, and not that of the step"
+        await pilot.press("escape")
+
         before = library.source(CARD)
         await tried_on_bmm(app, pilot)
         await until(lambda: cards(app)._run is not None)
