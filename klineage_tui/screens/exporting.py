@@ -28,13 +28,15 @@ class ExportDialog(Dialog[tuple[str, str]]):
     ExportDialog .label { width: 9; color: $muted; }
     ExportDialog .row Input, ExportDialog .row Input:focus { width: 1fr; margin-top: 0; }
     ExportDialog .row Input:focus { background: $border-blurred; }
-    ExportDialog #export-hint { padding-left: 9; color: $muted; height: 1; }
+    ExportDialog #export-hint { padding-left: 9; color: $muted; height: auto; min-height: 2; }
     """
 
     def __init__(self, ids: Sequence[str], keys: dict[str, str]) -> None:
         number = f"{len(ids)} card{'' if len(ids) == 1 else 's'}"
-        forms = "\n".join(f"{name:<9} {what}" for name, what in FORMS.items())
-        super().__init__("Export", f"Write the {number} that hold here.\n\n{forms}", "writes them", keys)
+        question = (
+            f"Write the {number} that hold here. The form is {', '.join([*FORMS][:-1])} or {[*FORMS][-1]}."
+        )
+        super().__init__("Export", question, "writes them", keys)
 
     def answer(self) -> ComposeResult:
         for name, value, hint in (
