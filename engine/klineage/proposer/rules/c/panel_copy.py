@@ -22,7 +22,7 @@ from klineage.proposer.rules.c.code import (
     place_of,
     without_double_blanks,
 )
-from klineage.proposer.rules.rule import Known, NotApplicable, Rewrite, Rule, Site, setting
+from klineage.proposer.rules.rule import NotApplicable, Rewrite, Rule, Site, setting
 from klineage.surface.tree import Edit, Function, Unit, merge_edits, parse_kernel, walk
 
 _COPY = re.compile(r"(\w+)\[(\w+) \* (\w+) \+ (\w+)\] = (\w+)\[\2 \* (\w+) \+ \4\];")
@@ -229,7 +229,4 @@ PANEL_COPY = Rule(
     remove=remove,
     apply=apply,
     after=("alignment",),
-    known={
-        "Storage": Known("least_extent() > 1", "size"),
-    },
 )
