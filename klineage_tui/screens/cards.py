@@ -244,7 +244,11 @@ class CardsScreen(CardsRuns):
         if action == "card-next":
             return "" if self._queue.needed else "no card needs you"
         if action == "lift":
-            return "" if self._loaded.sealed else "no lineage is sealed yet: S in Induce seals one"
+            return (
+                ""
+                if self._loaded.sealed
+                else f"no lineage is sealed yet: {self.key_of('seal')} in Induce seals one"
+            )
         if action == "library-pull":
             return ""
         if item is None:

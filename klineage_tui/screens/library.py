@@ -250,7 +250,9 @@ class LibraryScreen(Place):
         if action == "open":
             return "" if self.current else "there is no card to open"
         if action == "lift":
-            return "" if self._sealed else "no lineage is sealed yet: S in Induce seals one"
+            return (
+                "" if self._sealed else f"no lineage is sealed yet: {self._key('seal')} in Induce seals one"
+            )
         if action == "library-export":
             return (
                 "" if self._found.hits else "nothing that holds here was found, so there is nothing to write"
