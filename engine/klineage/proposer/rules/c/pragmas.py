@@ -126,13 +126,15 @@ UNROLL = Rule(
     "instructions; without the pragmas the compiler decides.",
     preconditions=(
         "Pipeline: the trip count is a small constant, or the unrolled code outgrows the instruction cache.",
-        "Storage: what the unrolled iterations hold fits in the registers.",
+        "Storage: what the unrolled iterations hold fits in the registers, and none is left a loop, for an array that "
+        "a loop counts through stays in memory.",
     ),
     detect=_detect(_UNROLL, "unroll"),
     remove=_remove(_UNROLL),
     apply=apply,
     known={
         "Pipeline": Known(change="setting", settings={"name": "*", "value": "x16"}),
+        "Storage": Known(change="setting", settings={"name": "*", "value": "/8"}),
     },
 )
 
