@@ -22,7 +22,6 @@ from pathlib import Path
 
 from klineage.lineage import Workspace
 from klineage.resources import shipped
-from klineage.skill import likeness
 from klineage.skill.card import (
     Anchor,
     Card,
@@ -36,15 +35,15 @@ from klineage.skill.card import (
     Verification,
 )  # fmt: skip
 from klineage.skill.file import render
-from klineage.skill.index import Index, Row
-from klineage.skill.index_file import Opened, open_index, source_of
 from klineage.skill.library import Library
-from klineage.skill.library_git import Change, GitShelf
-from klineage.skill.library_history import Word
-from klineage.skill.paths import paths
-from klineage.skill.retrieval import retrieve
+from klineage.skill.library.git import Change, GitShelf
+from klineage.skill.library.history import Word
+from klineage.skill.retrieval import likeness, retrieve
+from klineage.skill.retrieval.index import Index, Row
+from klineage.skill.retrieval.index_file import Opened, open_index, source_of
+from klineage.skill.retrieval.paths import paths
+from klineage.skill.retrieval.target import Target, target_of
 from klineage.skill.staleness import fingerprints
-from klineage.skill.target import Target, target_of
 from klineage.walk.reading import read_kernel
 from klineage.workload import load
 

@@ -89,7 +89,7 @@ def checked(card: Card, choice: Choice) -> Checked:
     """The answers of a kernel. Raises KlineageError when it cannot be read. Nothing of it is run."""
     from klineage.skill.anchors import find_anchor
     from klineage.skill.checks import check
-    from klineage.skill.facts import facts
+    from klineage.skill.checks.facts import facts
 
     target = choice.read()
     known = facts(target.kernel, target.workload, target.platform, settings=card.carrier.settings)

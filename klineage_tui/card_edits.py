@@ -5,7 +5,7 @@
     specs = inputs_of(card, ref)                       # what to ask, with the present values
     card = with_values(card, ref, {"text": "...", ...})  # raises KlineageError with a sentence for what cannot be so
 
-What a field may hold is the engine's business (see ``klineage.skill.library_setting``), as for ``klineage card edit --set``.
+What a field may hold is the engine's business (see ``klineage.skill.library.setting``), as for ``klineage card edit --set``.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def _claim(card: Card, ref: Ref) -> tuple[Asked, ...]:
 
 def with_values(card: Card, ref: Ref, values: Mapping[str, str]) -> Card:
     """The card with one field as it was typed. Raises KlineageError, in a sentence, for what cannot be so."""
-    from klineage.skill.library_setting import with_fields
+    from klineage.skill.library.setting import with_fields
 
     assignments: list[tuple[str, str]] = []
     for asked in inputs_of(card, ref):

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from klineage.skill.anchors import Place
     from klineage.skill.card import Card, Evidence
     from klineage.skill.library import Entry, Library
-    from klineage.skill.library_history import Revision
+    from klineage.skill.library.history import Revision
 
 
 @dataclass(frozen=True)

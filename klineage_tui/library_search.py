@@ -12,11 +12,11 @@ from klineage.kernel import SURFACES
 
 if TYPE_CHECKING:
     from klineage.lineage import Workspace
-    from klineage.skill.index import Row
     from klineage.skill.library import Library
-    from klineage.skill.paths import Path as Way
     from klineage.skill.retrieval import Hit
-    from klineage.skill.target import Target
+    from klineage.skill.retrieval.index import Row
+    from klineage.skill.retrieval.paths import Path as Way
+    from klineage.skill.retrieval.target import Target
 
     from klineage_tui.card_checks import Choice
 
@@ -73,9 +73,9 @@ def checked_query(query: Query) -> Query:
 
 def search(library: Library, query: Query, choice: Choice | None) -> Found:
     """Answer a query. ``choice`` is the kernel that it names. Raises KlineageError when that cannot be read."""
-    from klineage.skill.index_file import open_index, source_of
-    from klineage.skill.paths import order_of, paths
     from klineage.skill.retrieval import retrieve
+    from klineage.skill.retrieval.index_file import open_index, source_of
+    from klineage.skill.retrieval.paths import order_of, paths
 
     opened = open_index(source_of(library))
     target = _target(query, choice)
@@ -89,7 +89,7 @@ def search(library: Library, query: Query, choice: Choice | None) -> Found:
 
 
 def _target(query: Query, choice: Choice | None) -> Target:
-    from klineage.skill.target import Target, target_of
+    from klineage.skill.retrieval.target import Target, target_of
 
     prior = tuple(part.strip() for part in query.prior.split(",") if part.strip() and part.strip() != "none")
     if choice is not None:

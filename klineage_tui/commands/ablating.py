@@ -59,7 +59,7 @@ def _ablate(arguments: argparse.Namespace) -> int:
 
 def _record(workspace: Workspace, found: Ablation) -> tuple[str, ...]:
     """Write the effects into the library's cards; returns the ids of those that it says something of."""
-    from klineage.skill.ablation_cards import ablated
+    from klineage.skill.ablation.cards import ablated
     from klineage.skill.library import Library
 
     library, done = Library.of(workspace), []

@@ -33,7 +33,7 @@ def add_deciding(sub: Callable[..., argparse.ArgumentParser]) -> None:
 
 
 def _merge(arguments: argparse.Namespace, library: Library) -> int:
-    from klineage.skill.library_curating import united
+    from klineage.skill.library.curating import united
 
     kept, other = library.entry(arguments.kept), library.entry(arguments.other)
     both = united(library.get(kept.id), library.get(other.id), arguments.reason)
@@ -45,7 +45,7 @@ def _merge(arguments: argparse.Namespace, library: Library) -> int:
 
 
 def _split(arguments: argparse.Namespace, library: Library) -> int:
-    from klineage.skill.library_curating import parted
+    from klineage.skill.library.curating import parted
 
     entry = library.entry(arguments.id)
     rest, new = parted(library.get(arguments.id), arguments.new, arguments.intent, arguments.move)
@@ -58,7 +58,7 @@ def _split(arguments: argparse.Namespace, library: Library) -> int:
 
 
 def _retire(arguments: argparse.Namespace, library: Library) -> int:
-    from klineage.skill.library_curating import retired
+    from klineage.skill.library.curating import retired
 
     library.update(
         arguments.id, lambda card: retired(card, arguments.reason), arguments.who, arguments.reason,

@@ -86,7 +86,7 @@ def _after(arguments: argparse.Namespace, before: bytes) -> bytes:
     if not arguments.set:
         return _in_editor(arguments.id, before)
     from klineage.skill.file import edited, parse
-    from klineage.skill.library_setting import with_fields
+    from klineage.skill.library.setting import with_fields
 
     name = f"{arguments.id}.md"
     card = with_fields(parse(before, name), [_assignment(word) for word in arguments.set])
@@ -159,7 +159,7 @@ def _saved(
     """Save the edit; where somebody saved another meanwhile, merge the two field by field."""
     from klineage.lineage import Moved
     from klineage.skill.file import parse
-    from klineage.skill.library_merge import merge_cards
+    from klineage.skill.library.merge import merge_cards
 
     before, after = sides
     card_id, who = arguments.id, arguments.who

@@ -26,7 +26,7 @@ def problem_rows(library: Library, entries: Sequence[Entry]) -> list[dict[str, A
 
 
 def _of_evidence(library: Library, sound: dict[str, Entry]) -> list[dict[str, Any]]:
-    from klineage.skill.library_contracts import contract_faults
+    from klineage.skill.library.contracts import contract_faults
 
     cards = _cards(sound.values())
     found = [(lost.card, f"evidence.{lost.key}", lost.why) for lost in library.dangling(cards)]

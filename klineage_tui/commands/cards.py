@@ -136,7 +136,7 @@ def _best(card: Card | None) -> str:
 
 
 def _twins(arguments: argparse.Namespace, entries: Sequence[Entry]) -> int:
-    from klineage.skill.library_curating import twins
+    from klineage.skill.library.curating import twins
 
     found = twins(entry.card for entry in entries if entry.card is not None)
     if arguments.json:
@@ -205,14 +205,14 @@ def _history(arguments: argparse.Namespace, library: Library) -> int:
 def _changes(library: Library, card_id: str, pair: Sequence[Any]) -> Sequence[Any]:
     """What the first of two revisions, newest first, changed; nothing where either cannot be read."""
     from klineage.skill.file import parse
-    from klineage.skill.library_fields import changed_fields
+    from klineage.skill.library.fields import changed_fields
 
     if len(pair) < 2 or not pair[0].revision or not pair[1].revision:
         return ()
     try:
         after, before = (parse(library.at(card_id, entry.commit), f"{card_id}.md") for entry in pair)
     except KlineageError as broken:
-        from klineage.skill.library_fields import FieldChange
+        from klineage.skill.library.fields import FieldChange
 
         return (FieldChange("file", "", str(broken)),)
     return changed_fields(before, after)

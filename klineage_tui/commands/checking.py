@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from klineage.skill.admission.target import Target
     from klineage.skill.card import Card
     from klineage.skill.checks import Answer
-    from klineage.skill.facts import Facts
+    from klineage.skill.checks.facts import Facts
 
 
 def check_command(parser: argparse.ArgumentParser) -> Run:
@@ -100,7 +100,7 @@ def _target(where: str, arguments: argparse.Namespace) -> Target:
 
 
 def _facts(target: Target, card: Card | None, arguments: argparse.Namespace) -> Facts:
-    from klineage.skill.facts import facts
+    from klineage.skill.checks.facts import facts
 
     settings = card.carrier.settings if card is not None else {}
     reports: Sequence[Any] = ()

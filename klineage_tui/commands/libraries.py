@@ -15,7 +15,7 @@ from klineage_tui.commands.common import add_workspace, find_step, opened_worksp
 
 if TYPE_CHECKING:
     from klineage.skill.library import Library
-    from klineage.skill.target import Target
+    from klineage.skill.retrieval.target import Target
 
 
 def add_libraries(parser: argparse.ArgumentParser) -> None:
@@ -30,8 +30,8 @@ def add_libraries(parser: argparse.ArgumentParser) -> None:
 @contextmanager
 def opened_libraries(arguments: argparse.Namespace) -> Iterator[tuple[Library, ...]]:
     """The libraries that were named; else that of the workspace, if there is one, and the shipped one."""
-    from klineage.skill.libraries import library_places
     from klineage.skill.library import Library
+    from klineage.skill.library.places import library_places
 
     places = arguments.library or library_places(arguments.workspace, default_workspace())
     if not places:
@@ -72,7 +72,7 @@ def add_target(parser: argparse.ArgumentParser) -> None:
 
 def target_from(arguments: argparse.Namespace) -> Target:
     """The target that the options describe. Raises KlineageError where they do not fit together."""
-    from klineage.skill.target import named_target
+    from klineage.skill.retrieval.target import named_target
 
     prior = None
     if arguments.prior is not None:
@@ -99,14 +99,14 @@ def _is_lineage(arguments: argparse.Namespace) -> bool:
 
 def _of_file(arguments: argparse.Namespace, prior: tuple[str, ...]) -> Target:
     from klineage.skill.admission.target import named
-    from klineage.skill.target import target_of
+    from klineage.skill.retrieval.target import target_of
 
     found = named(arguments.kernel, workload=arguments.workload or None, platform=arguments.platform or None)
     return target_of(found.kernel, found.workload, found.platform, prior=prior, action=arguments.action)
 
 
 def _of_lineage(arguments: argparse.Namespace, prior: tuple[str, ...]) -> Target:
-    from klineage.skill.target import target_of
+    from klineage.skill.retrieval.target import target_of
     from klineage.walk import Walk
 
     name, _, state = arguments.kernel.partition(":")

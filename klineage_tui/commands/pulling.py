@@ -26,8 +26,8 @@ from klineage_tui.commands.common import (
 if TYPE_CHECKING:
     from klineage.skill.card import Card
     from klineage.skill.library import Library
-    from klineage.skill.library_merge import Side as Taken
-    from klineage.skill.library_pull import CardConflict, Pulled
+    from klineage.skill.library.merge import Side as Taken
+    from klineage.skill.library.pull import CardConflict, Pulled
 
 _CELLS = 100  # of a value in a row of diff
 
@@ -69,8 +69,8 @@ def _library(arguments: argparse.Namespace) -> int:
 
 
 def _pull(arguments: argparse.Namespace) -> int:
-    from klineage.skill.library_git import GitShelf
-    from klineage.skill.library_pull import Conflicts, pull
+    from klineage.skill.library.git import GitShelf
+    from klineage.skill.library.pull import Conflicts, pull
 
     try:
         with opened_workspace(arguments, create=arguments.action == "pull") as workspace:
@@ -122,7 +122,7 @@ def _say_pulled(arguments: argparse.Namespace, pulled: Pulled) -> None:
 
 
 def _diff(arguments: argparse.Namespace) -> int:
-    from klineage.skill.library_fields import changed_fields
+    from klineage.skill.library.fields import changed_fields
 
     one, two = _side(arguments.a), _side(arguments.b or str(arguments.workspace or default_workspace()))
     try:
@@ -170,7 +170,7 @@ def _cards(library: Library) -> dict[str, Card]:
 
 def _write(arguments: argparse.Namespace) -> int:
     from klineage.skill.card import STATUSES
-    from klineage.skill.library_folder_write import write_folder
+    from klineage.skill.library.folder_write import write_folder
 
     with opened_library(arguments) as library:
         written = write_folder(library, arguments.folder, STATUSES if arguments.all else ("admitted",))

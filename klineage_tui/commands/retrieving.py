@@ -12,8 +12,8 @@ from klineage_tui.commands.common import Run, add_json, print_json, say
 from klineage_tui.commands.libraries import add_libraries, add_target, opened_libraries, target_from
 
 if TYPE_CHECKING:
-    from klineage.skill.paths import Path as Way
     from klineage.skill.retrieval import Hit, Retrieved
+    from klineage.skill.retrieval.paths import Path as Way
 
 
 def retrieve_command(parser: argparse.ArgumentParser) -> Run:
@@ -35,9 +35,9 @@ def retrieve_command(parser: argparse.ArgumentParser) -> Run:
 
 def _retrieve(arguments: argparse.Namespace) -> int:
     from klineage.interop.retrieved import hit_row, retrieved_row
-    from klineage.skill.index_file import open_indexes
-    from klineage.skill.paths import order_of, paths
     from klineage.skill.retrieval import explain, retrieve
+    from klineage.skill.retrieval.index_file import open_indexes
+    from klineage.skill.retrieval.paths import order_of, paths
 
     if arguments.k < 1 or arguments.near < 0:
         raise KlineageError("-k must be at least 1, and --near at least 0")

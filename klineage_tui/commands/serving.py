@@ -26,7 +26,7 @@ def _mcp(arguments: argparse.Namespace) -> int:
     if importlib.util.find_spec("mcp") is None:
         raise KlineageError("klineage mcp needs the extra; pip install 'klineage-tui[mcp]' adds it")
     from klineage.interop.mcp.server import serve
-    from klineage.skill.libraries import library_places
+    from klineage.skill.library.places import library_places
 
     workspace: Path = arguments.workspace or default_workspace()
     if not workspace.is_dir():

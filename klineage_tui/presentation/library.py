@@ -16,10 +16,10 @@ from klineage_tui.text.sanitize import sanitize
 
 if TYPE_CHECKING:
     from klineage.skill.card import Effect
-    from klineage.skill.index import Row
-    from klineage.skill.paths import Path as Way
-    from klineage.skill.paths import PathStep
     from klineage.skill.retrieval import Hit
+    from klineage.skill.retrieval.index import Row
+    from klineage.skill.retrieval.paths import Path as Way
+    from klineage.skill.retrieval.paths import PathStep
 
     from klineage_tui.library_search import Found
 

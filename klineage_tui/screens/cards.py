@@ -16,7 +16,7 @@ from klineage_tui.widgets.action_bar import ActionBar
 from klineage_tui.widgets.lines import LineView
 
 if TYPE_CHECKING:
-    from klineage.skill.library_history import Revision
+    from klineage.skill.library.history import Revision
 
 _LOADING = "the library is still being read"
 _DECISIONS = (

@@ -49,7 +49,7 @@ class CardsDecisions(CardsPanes):
         )
 
     def do_card_retire(self) -> None:
-        from klineage.skill.library_curating import retired
+        from klineage.skill.library.curating import retired
 
         item, card = self._here()
         question = f"Take {item.id} out of use? It is kept, with its history, and served to nobody."
@@ -71,7 +71,7 @@ class CardsDecisions(CardsPanes):
 
     def do_card_merge(self) -> None:
         """Unite another card with this one: what it knows goes here, and it is retired."""
-        from klineage.skill.library_curating import twins
+        from klineage.skill.library.curating import twins
 
         item, card = self._here()
         same = self.mergeable(item)
@@ -102,7 +102,7 @@ class CardsDecisions(CardsPanes):
                 return
 
             def work() -> None:
-                from klineage.skill.library_curating import united
+                from klineage.skill.library.curating import united
 
                 both = united(library.get(item.id), library.get(other.id), reason)
                 expected = {item.id: item.revision, other.id: other.revision}

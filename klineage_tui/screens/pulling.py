@@ -17,8 +17,8 @@ from klineage_tui.text.sanitize import sanitize
 
 if TYPE_CHECKING:
     from klineage.skill.library import Library
-    from klineage.skill.library_merge import Side
-    from klineage.skill.library_pull import CardConflict, Conflicts, Pulled
+    from klineage.skill.library.merge import Side
+    from klineage.skill.library.pull import CardConflict, Conflicts, Pulled
 
 
 class PullDialog(Dialog[str]):
@@ -59,8 +59,8 @@ def ask_pull(place: Place, library: Library) -> None:
 
 def _pull(place: Place, library: Library, where: str, taken: Mapping[str, Side]) -> None:
     def work() -> Pulled | Conflicts:
-        from klineage.skill.library_git import GitShelf
-        from klineage.skill.library_pull import Conflicts, pull
+        from klineage.skill.library.git import GitShelf
+        from klineage.skill.library.pull import Conflicts, pull
 
         shelf = library.shelf
         assert isinstance(shelf, GitShelf), "the app opens a workspace's own library"

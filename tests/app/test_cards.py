@@ -386,8 +386,8 @@ async def test_two_cards_become_one_and_two_again(library: Library, own_folders:
 
 
 async def test_a_broken_card_is_named_by_line_and_the_rest_opens(library: Library, own_folders: Path) -> None:
-    from klineage.skill.library_git import Change, GitShelf
-    from klineage.skill.library_history import Word
+    from klineage.skill.library.git import Change, GitShelf
+    from klineage.skill.library.history import Word
 
     shelf = library.shelf
     assert isinstance(shelf, GitShelf)

@@ -11,13 +11,13 @@ import pytest
 from klineage.errors import KlineageError
 from klineage.lineage import Workspace
 from klineage.skill.card import Verification
-from klineage.skill.index import index_of, row_of
 from klineage.skill.library import Library
 from klineage.skill.lift import source_of
 from klineage.skill.lift.shelving import lift, put
 from klineage.skill.retrieval import retrieve
+from klineage.skill.retrieval.index import index_of, row_of
+from klineage.skill.retrieval.target import Target
 from klineage.skill.staleness import fingerprints
-from klineage.skill.target import Target
 from textual.widgets import Input
 
 from klineage_tui.app import KlineageApp
@@ -188,8 +188,8 @@ async def test_a_pull_asks_whose_words_to_take_where_both_sides_changed_them(
     async with app.run_test(size=SIZE, notifications=True) as pilot:
         await until(lambda: app.walk is not None)
         other_path = str(workspace.path)
-        from klineage.skill.library_git import GitShelf
-        from klineage.skill.library_pull import pull
+        from klineage.skill.library.git import GitShelf
+        from klineage.skill.library.pull import pull
 
         assert isinstance(other.shelf, GitShelf)
         pull(other.shelf, other_path)

@@ -90,7 +90,9 @@ def test_an_expert_computes_its_workload(interpreted: Run, name: str, recipe: st
 
 
 @pytest.mark.parametrize(("name", "unit"), [("conv2d", "HGMMA"), ("gdn", "UTMALDG")])
-def test_an_expert_compiles_for_the_paper_size_and_spills_only_by_choice(compiled: Run, name: str, unit: str) -> None:
+def test_an_expert_compiles_for_the_paper_size_and_spills_only_by_choice(
+    compiled: Run, name: str, unit: str
+) -> None:
     compiled(compiles, name, unit)
 
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from klineage.interop.told import effect, sentence
-from klineage.skill.paths import Path, PathStep
 from klineage.skill.retrieval import Hit, Retrieved
+from klineage.skill.retrieval.paths import Path, PathStep
 
 _LINE = 600  # characters
 

@@ -17,7 +17,7 @@ from klineage.kernel import Feature, Kernel
 from klineage.platform import parse
 from klineage.proposer import rules
 from klineage.proposer.features import features
-from klineage.skill.anchoring import acted
+from klineage.skill.anchors.making import acted
 from klineage.skill.card import Contract, ContractFeature, Place
 from klineage.skill.transitions import RULE_PREFIX, Transition
 from klineage.surface.tree import function_locus, parse_kernel

@@ -118,6 +118,8 @@ def edited(data: bytes, card: Card) -> bytes:
                 return written
         except (NotInPlace, ValueError, KlineageError) as error:
             why = error
+    if isinstance(why, KlineageError):  # what it would become does not read, and says why by line
+        raise why
     raise KlineageError(
         f"{name} is written in a way that only a person can edit; open it with klineage card edit {card.id}"
     ) from why

@@ -8,7 +8,7 @@ from pathlib import Path
 from klineage.skill.card import Card, ContractFeature, Evidence
 from klineage.skill.contract import derived
 from klineage.skill.library import Library
-from klineage.skill.library_contracts import contract_faults
+from klineage.skill.library.contracts import contract_faults
 from klineage.skill.transitions import transitions
 
 from ..skill.lineages import Lineage, made

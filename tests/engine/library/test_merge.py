@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from klineage.errors import KlineageError
 from klineage.skill.card import Card, Contract, ContractFeature, Evidence, Precondition, Probe, Risk, Scope
 from klineage.skill.file import kept, parse, render
-from klineage.skill.library_curating import parted, retired, twins, united
-from klineage.skill.library_fields import changed_fields, fields_of
-from klineage.skill.library_merge import merge_cards
-from klineage.skill.library_setting import with_fields
+from klineage.skill.library.curating import parted, retired, twins, united
+from klineage.skill.library.fields import changed_fields, fields_of
+from klineage.skill.library.merge import merge_cards
+from klineage.skill.library.setting import with_fields
 
 from ..skill.strategies import cards
 from .some_cards import PREFETCH, named, trial

@@ -12,9 +12,9 @@ from klineage.lineage import Meta, StepRecord, Workspace
 from klineage.skill.card import Card, Evidence, Risk
 from klineage.skill.file import render
 from klineage.skill.library import Library, report_name
-from klineage.skill.library_folder_write import write_folder
-from klineage.skill.library_git import GitShelf
-from klineage.skill.library_pull import Choice, Conflicts, Pulled, pull
+from klineage.skill.library.folder_write import write_folder
+from klineage.skill.library.git import GitShelf
+from klineage.skill.library.pull import Choice, Conflicts, Pulled, pull
 
 from .some_cards import PREFETCH, named
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from klineage.errors import KlineageError
 from klineage.kernel import Kernel
-from klineage.skill.anchoring import acted, anchor_query, common_anchor
 from klineage.skill.anchors import find_anchor
+from klineage.skill.anchors.making import acted, anchor_query, common_anchor
 from klineage.skill.transitions import Transition
 
 SUM = '((for_statement) @anchor\n (#has-descendant? @anchor "assignment_expression" "^s"))'

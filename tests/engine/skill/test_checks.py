@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from klineage.gate import Report, StageResult, Trust, Verdict
 from klineage.skill.checks import FUNCTIONS, NAMES, check, problem, used_names
-from klineage.skill.facts import Facts, Tensor, facts, tensors
+from klineage.skill.checks.facts import Facts, Tensor, facts, tensors
 from klineage.walk.opening import experts
 from klineage.walk.reading import read_kernel
 from klineage.worker.problem import load as run

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from klineage.kernel import Feature
-from klineage.skill.anchoring import anchor_query
 from klineage.skill.anchors import find_anchor
+from klineage.skill.anchors.making import anchor_query
 from klineage.skill.card import Contract, ContractFeature
 from klineage.skill.contract import can_be_made, capable, consistent, derived, is_there, seen_from
 from klineage.skill.transitions import Transition

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from klineage.lineage import Workspace
 from klineage.skill.card import Card
 from klineage.skill.file import render
-from klineage.skill.index import Index, row_of
-from klineage.skill.index_file import Opened, open_index, open_indexes, source_of
 from klineage.skill.library import Library
+from klineage.skill.retrieval.index import Index, row_of
+from klineage.skill.retrieval.index_file import Opened, open_index, open_indexes, source_of
 
 from .cards_for_tests import a_card, admitted, write_library
 from .strategies import cards

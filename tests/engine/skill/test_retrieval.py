@@ -8,12 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from klineage.resources import shipped
-from klineage.skill import likeness
 from klineage.skill.card import ContractFeature, Scope
-from klineage.skill.index import Row, index_of, row_of, together, without
-from klineage.skill.paths import paths
-from klineage.skill.retrieval import Retrieved, explain, retrieve
-from klineage.skill.target import Target, target_of
+from klineage.skill.retrieval import Retrieved, explain, likeness, retrieve
+from klineage.skill.retrieval.index import Row, index_of, row_of, together, without
+from klineage.skill.retrieval.paths import paths
+from klineage.skill.retrieval.target import Target, target_of
 from klineage.walk.reading import read_kernel
 from klineage.workload import load
 

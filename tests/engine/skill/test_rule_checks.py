@@ -6,7 +6,7 @@ import pytest
 from klineage.gate.counts import MECHANISMS
 from klineage.proposer.rules import RULES, Rule
 from klineage.skill.checks import check, problem
-from klineage.skill.facts import facts
+from klineage.skill.checks.facts import facts
 from klineage.skill.probe import SETTINGS
 from klineage.walk.opening import experts
 from klineage.walk.reading import read_kernel

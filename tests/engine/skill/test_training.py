@@ -12,7 +12,7 @@ from klineage.interop.training import Shelved, lines, records
 from klineage.lineage import Workspace, bundle_create
 from klineage.skill.card import Card, Evidence
 from klineage.skill.library import Library
-from klineage.skill.paths import order_of
+from klineage.skill.retrieval.paths import order_of
 from klineage.skill.transitions import Transition
 
 from .cards_for_tests import a_card, admitted, write_library

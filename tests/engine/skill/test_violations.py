@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from klineage.kernel import Kernel
 from klineage.proposer.rules import features
 from klineage.skill.card import Card, Precondition, Probe
-from klineage.skill.constants import constants, with_constant
-from klineage.skill.facts import ITEMSIZE, tensors
+from klineage.skill.checks.constants import constants, with_constant
+from klineage.skill.checks.facts import ITEMSIZE, tensors
 from klineage.skill.probe import SETTINGS, State, Untestable, spoken, state_of, violated, violation
 from klineage.skill.probe.renumbering import changed_by
 from klineage.skill.transitions import Transition

@@ -12,10 +12,10 @@ from klineage.errors import KlineageError
 from klineage.kernel import Kernel
 from klineage.lineage import Workspace
 from klineage.skill.card import Card
-from klineage.skill.index import Index, index_of, together
-from klineage.skill.index_file import open_index, source_of
 from klineage.skill.library import Library
-from klineage.skill.target import Target, named_target, target_of
+from klineage.skill.retrieval.index import Index, index_of, together
+from klineage.skill.retrieval.index_file import open_index, source_of
+from klineage.skill.retrieval.target import Target, named_target, target_of
 from klineage.walk import Walk
 from klineage.walk.opening import default_platform
 from klineage.walk.reading import SUFFIXES, kernel_of, read_kernel, surface_of

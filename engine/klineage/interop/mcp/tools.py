@@ -17,11 +17,11 @@ from klineage.interop.told import sentence, told
 from klineage.lineage import Step, Workspace
 from klineage.lineage.message import paragraphs
 from klineage.numbers import three
-from klineage.skill.index import row_of
-from klineage.skill.paths import order_of, paths
 from klineage.skill.retrieval import hit_of
 from klineage.skill.retrieval import retrieve as retrieved_from
-from klineage.skill.target import Target
+from klineage.skill.retrieval.index import row_of
+from klineage.skill.retrieval.paths import order_of, paths
+from klineage.skill.retrieval.target import Target
 from klineage.walk import Walk
 from klineage.walk.opening import default_platform
 

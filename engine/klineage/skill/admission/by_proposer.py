@@ -10,7 +10,7 @@ from klineage.kernel import Feature
 from klineage.proposer.base import Goal, OnProposerEvent, Proposer, Task, Tried
 from klineage.skill.admission.materializer import Failed, Made, changed
 from klineage.skill.admission.target import Target
-from klineage.skill.anchors import find_anchor
+from klineage.skill.anchors.finding import find_anchor
 from klineage.skill.card import Card
 from klineage.surface.tree import function_locus, parse_kernel
 

@@ -11,7 +11,7 @@ from klineage.proposer import rules
 from klineage.proposer.rules.fitting import Fit, fits
 from klineage.skill.admission.materializer import Failed, Made, changed
 from klineage.skill.admission.target import Target
-from klineage.skill.anchors import find_anchor
+from klineage.skill.anchors.finding import find_anchor
 from klineage.skill.card import Card
 
 

@@ -48,8 +48,8 @@ def unfit(card: Card, target: Target) -> str:
 
 def broken_preconditions(card: Card, target: Target) -> list[str]:
     """The checks of the card that fail on a target, a sentence each; what cannot be known fails nothing."""
-    from klineage.skill.checks import check
-    from klineage.skill.facts import facts
+    from klineage.skill.checks.checking import check
+    from klineage.skill.checks.facts import facts
 
     checked = [p for p in card.preconditions if p.check]
     if not checked:

@@ -172,7 +172,7 @@ def recorded(card: Card, trial: Trial) -> Card:
     Entries are added, and nothing that is there changes: a failure after a success is a further entry too. A card that
     was edited while it was tried gets an entry that is stale from the start, and is not admitted by it.
     """
-    from klineage.skill.library import report_name
+    from klineage.skill.library.library import report_name
 
     evidence: list[Evidence] = []
     taken = [item.key for item in card.evidence]

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from klineage.kernel import Surface
 from klineage.lineage import Op, line_ops
 from klineage.lineage.lines import split_lines
-from klineage.skill.anchoring import acted
+from klineage.skill.anchors.making import acted
 from klineage.skill.card import Carrier
 from klineage.skill.transitions import Transition
 

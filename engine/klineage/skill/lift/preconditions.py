@@ -9,8 +9,8 @@ from functools import lru_cache
 from klineage.proposer.rules import RULES, Rule
 from klineage.proposer.rules.rule import Known
 from klineage.skill.card import CHANGES, KINDS, Contract, Kind, Precondition, Probe
-from klineage.skill.checks import State, check
-from klineage.skill.facts import facts
+from klineage.skill.checks.checking import State, check
+from klineage.skill.checks.facts import facts
 from klineage.skill.lift.carrier import settings_of
 from klineage.skill.lift.citing import Cited
 from klineage.skill.lift.groups import Group

@@ -9,9 +9,9 @@ from typing import Literal
 from klineage.errors import KlineageError
 from klineage.lineage import Workspace
 from klineage.skill.card import Card
-from klineage.skill.library import Library
-from klineage.skill.library_git import GitShelf
-from klineage.skill.library_history import undone
+from klineage.skill.library.git import GitShelf
+from klineage.skill.library.history import undone
+from klineage.skill.library.library import Library
 from klineage.skill.lift.citing import keys_of, transition_note
 from klineage.skill.lift.groups import Group, groups_of, named
 from klineage.skill.lift.source import Source

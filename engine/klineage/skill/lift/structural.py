@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from math import log
 
-from klineage.skill.anchoring import common_anchor
+from klineage.skill.anchors.making import common_anchor
 from klineage.skill.card import Card, Evidence, Scope
 from klineage.skill.contract import derived
 from klineage.skill.lift.carrier import carrier_of

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from klineage.errors import KlineageError
-from klineage.skill.anchoring import acted, common_anchor
-from klineage.skill.anchors import find_anchor
+from klineage.skill.anchors.finding import find_anchor
+from klineage.skill.anchors.making import acted, common_anchor
 from klineage.skill.card import Anchor, Card, Contract, Effect, Evidence, Precondition, Risk, Scope
 from klineage.skill.contract import consistent, derived
 from klineage.skill.lift.citing import keys_of

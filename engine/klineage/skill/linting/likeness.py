@@ -14,7 +14,7 @@ _ALIKE = 0.9
 
 def others_alike(card: Card, others: Iterable[Card]) -> Iterator[Problem]:
     """Other cards in use that say the same."""
-    from klineage.skill.library_curating import twins
+    from klineage.skill.library.curating import twins
 
     for other in others:
         if other is card or "retired" in (card.status, other.status):

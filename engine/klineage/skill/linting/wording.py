@@ -90,7 +90,7 @@ def tautologies(card: Card) -> Iterator[Problem]:
 
 def checks(card: Card) -> Iterator[Problem]:
     """Checks that are none, and preconditions that nobody can try on another kernel."""
-    from klineage.skill.checks import problem
+    from klineage.skill.checks.checking import problem
 
     for precondition in card.preconditions:
         field = f"preconditions.{precondition.key}"

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from klineage.errors import KlineageError
 from klineage.platform import CPU_LEVELS
 from klineage.skill.card import Card, Precondition, Probe
-from klineage.skill.checks import State as Answered
-from klineage.skill.checks import check, problem, used_names
-from klineage.skill.facts import Facts
+from klineage.skill.checks.checking import State as Answered
+from klineage.skill.checks.checking import check, problem, used_names
+from klineage.skill.checks.facts import Facts
 from klineage.skill.probe.renumbering import Untestable, told_numbers
 from klineage.skill.probe.state import State
 from klineage.skill.probe.violations import SETTINGS, spoken, violated

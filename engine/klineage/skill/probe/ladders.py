@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from klineage.skill.checks import problem, used_names
-from klineage.skill.facts import ITEMSIZE
+from klineage.skill.checks.checking import problem, used_names
+from klineage.skill.checks.facts import ITEMSIZE
 from klineage.skill.probe.choosing import Violation, older
 from klineage.skill.probe.renumbering import Untestable, changed_by, is_relative
 from klineage.skill.probe.state import State

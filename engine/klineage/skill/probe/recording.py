@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from klineage.gate import Report, report_to_json
 from klineage.skill.card import Card, Evidence, Precondition, Probe, Risk
-from klineage.skill.library import report_name
+from klineage.skill.library.library import report_name
 from klineage.skill.probe.choosing import CHANGES
 from klineage.skill.probe.weighing import Finding, cut
 from klineage.skill.staleness import probe_fingerprint

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from klineage.proposer.rules import NotApplicable, derive
-from klineage.skill.constants import constants, with_constant
+from klineage.skill.checks.constants import constants, with_constant
 from klineage.skill.probe.state import State
 
 _VALUE = re.compile(r"([-+x/]?)\s*([0-9]{1,9})")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from klineage.errors import KlineageError
 from klineage.gate import Report, report_to_json
 from klineage.skill.card import Card, Precondition, Probe
-from klineage.skill.library import Library
+from klineage.skill.library.library import Library
 from klineage.skill.probe.choosing import Violated, Violation, violation
 from klineage.skill.probe.judging import Judge
 from klineage.skill.probe.recording import doubted, recorded

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from klineage.gate import Report
 from klineage.skill.card import Card, Precondition, Risk
-from klineage.skill.checks import check
+from klineage.skill.checks.checking import check
 from klineage.skill.probe.choosing import Violation
 from klineage.skill.probe.judging import Judge
 from klineage.skill.probe.ladders import MOST_RUNGS, ladder

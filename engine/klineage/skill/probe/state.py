@@ -9,8 +9,8 @@ from klineage.errors import KlineageError
 from klineage.kernel import Kernel
 from klineage.resources import shipped
 from klineage.skill.card import Card
-from klineage.skill.facts import Facts, facts
-from klineage.skill.library import Library
+from klineage.skill.checks.facts import Facts, facts
+from klineage.skill.library.library import Library
 from klineage.skill.transitions import Transition, transitions
 from klineage.walk.trust import Untrusted, require
 from klineage.workload import Workload

@@ -13,7 +13,7 @@ from klineage.errors import KlineageError
 from klineage.kernel import Kernel, Surface
 from klineage.platform import parse as parse_platform
 from klineage.proposer.rules import NotApplicable, proposals, taken_out, why_not
-from klineage.skill.facts import ITEMSIZE, tensors
+from klineage.skill.checks.facts import ITEMSIZE, tensors
 from klineage.skill.probe.renumbering import Untestable, changed_by, is_relative, renumbered
 from klineage.skill.probe.state import State
 from klineage.workload import Workload, parse

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from klineage.proposer import vocabulary
 from klineage.skill.card import Card
-from klineage.skill.checks import problem as check_problem
+from klineage.skill.checks.checking import problem as check_problem
 from klineage.skill.lift.carrier import settings_of
 from klineage.skill.lift.citing import TRACE, failure_of, keys_of, measured_text
 from klineage.skill.lift.effects import shows_trouble

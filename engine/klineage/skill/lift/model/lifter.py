@@ -15,9 +15,9 @@ from klineage.proposer.model.proposer import ModelProposer
 from klineage.proposer.question import Question, Reply
 from klineage.proposer.registry import Context, proposer_named
 from klineage.proposer.settings import Settings
-from klineage.skill.anchoring import common_anchor
+from klineage.skill.anchors.making import common_anchor
 from klineage.skill.card import Anchor, Card, Precondition, Risk
-from klineage.skill.checks import problem as check_problem
+from klineage.skill.checks.checking import problem as check_problem
 from klineage.skill.lift.groups import Group
 from klineage.skill.lift.model.claims import Ground, grounds_of, precondition_doubt, risk_doubt, words_doubt
 from klineage.skill.lift.model.question import lift_question, version

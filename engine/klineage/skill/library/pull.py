@@ -1,0 +1,214 @@
+"""Bringing another library's cards into ours: both histories go on in one commit, or nothing is changed.
+
+What only one side changed is taken as it is. What both changed is merged field by field; where that leaves something
+to decide, every conflict is named by card, field and line, and nothing happens until a person has taken a side. A card
+that is missing there is not removed here: cards are retired, not deleted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from klineage.errors import KlineageError
+from klineage.lineage.message import one_line
+from klineage.skill.card import Card, check_id
+from klineage.skill.file import edited, lines, parse
+from klineage.skill.library.bringing import bring_lineages
+from klineage.skill.library.fields import items
+from klineage.skill.library.folder import blob_hash
+from klineage.skill.library.git import Change, GitShelf, Side, listing
+from klineage.skill.library.history import Word
+from klineage.skill.library.merge import Conflict, merge_cards
+from klineage.skill.library.merge import Side as Taken
+from klineage.skill.library.source import Source, source_at
+from klineage.skill.library.writing import report_name
+
+_SHOWN = 80  # characters of each side of a conflict
+
+Choice = Mapping[str, Taken]
+"""Whose value to take where both changed: ``c.prefetch:intent`` -> side; ``c.prefetch`` or ``*`` for all of it."""
+
+
+@dataclass(frozen=True)
+class CardConflict:
+    """A field of a card that both sides changed. ``line``: where our file has it; 1 where it has it not."""
+
+    card: str
+    conflict: Conflict
+    line: int
+
+    def __str__(self) -> str:
+        parts = [f"cards/{self.card}.md:{self.line}: {self.conflict.field}"]
+        said = {"ours": self.conflict.ours, "theirs": self.conflict.theirs, "before": self.conflict.base}
+        return "; ".join(parts + [f"{name}: {_shortened(text)}" for name, text in said.items()])
+
+
+def _shortened(text: str) -> str:
+    line = one_line(text)
+    return (line if len(line) <= _SHOWN else f"{line[: _SHOWN - 3]}...") or "(nothing)"
+
+
+class Conflicts(KlineageError):
+    """Both sides changed the same fields. ``conflicts`` has each; nothing was changed."""
+
+    def __init__(self, name: str, conflicts: tuple[CardConflict, ...]) -> None:
+        named = ", ".join(f"{item.card}: {item.conflict.field}" for item in conflicts[:4])
+        more = f" and {len(conflicts) - 4} more" if len(conflicts) > 4 else ""
+        super().__init__(
+            f"{name} and this library have changed the same fields: {named}{more}; nothing was changed, "
+            "take a side of each with --take CARD:FIELD=ours or =theirs"
+        )
+        self.conflicts = conflicts
+
+
+@dataclass(frozen=True)
+class Pulled:
+    """What came of a pull. ``problems``: what was left out, a sentence each, by file and line."""
+
+    commit: str
+    added: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    lineages: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
+
+
+@dataclass
+class _Merge:
+    """What a merge will write, as it is found."""
+
+    files: dict[str, bytes] = field(default_factory=dict)
+    added: list[str] = field(default_factory=list)
+    changed: list[str] = field(default_factory=list)
+    conflicts: list[CardConflict] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+
+
+def pull(shelf: GitShelf, where: str, who: str = "", taken: Choice | None = None) -> Pulled:
+    """Bring the cards of another library (see ``source_at``) here, with the reports and lineages that they cite.
+
+    Raises Conflicts, with nothing changed, where both sides changed a field and ``taken`` does not say whose to take.
+    """
+    source = source_at(shelf, where)
+    merges: list[_Merge] = []
+
+    def plan(tip: str) -> Change | None:
+        merges.append(_merged(shelf, source, tip, taken or {}))
+        merge = merges[-1]
+        if merge.conflicts:
+            raise Conflicts(source.name, tuple(merge.conflicts))
+        return _change(shelf, source, merge, who)
+
+    try:
+        plan(shelf.tip())
+        lineages, missing = bring_lineages(shelf, source)
+        commit = shelf.commit(plan)
+    finally:
+        if source.workspace is not None:
+            source.workspace.close()
+    merge = merges[-1]
+    problems = (*source.odd, *merge.problems, *missing)
+    return Pulled(commit, tuple(merge.added), tuple(merge.changed), lineages, problems)
+
+
+def _change(shelf: GitShelf, source: Source, merge: _Merge, who: str) -> Change | None:
+    if source.commit and source.base == source.commit:
+        return None
+    title = f"Pull {source.name}: {len(merge.added)} new, {len(merge.changed)} changed"
+    word = Word(title, kind="pull")
+    if source.commit:
+        return Change(word, merge.files, parents=(source.commit,), who=who)
+    before = listing(shelf.git, source.base)
+    if source.base and shelf.contents(before) == source.files:
+        return None
+    said = Word(f"Keep what {source.name} holds", kind="snapshot", source=source.mark)
+    side = Side(said, source.files, (source.base,) if source.base else ())
+    return Change(word, merge.files, side=side, who=who)
+
+
+def _merged(shelf: GitShelf, source: Source, tip: str, taken: Choice) -> _Merge:
+    """What the branch at ``tip`` becomes with the source's files in it."""
+    merge = _Merge()
+    ours_at, base_at = shelf.listing(tip), listing(shelf.git, source.base)
+    wanted = {path: at for path, at in ours_at.items() if at and path in source.files}
+    ours = shelf.contents(wanted)
+    base = shelf.contents({path: at for path, at in base_at.items() if at and path in source.files})
+    for path, theirs in sorted(source.files.items()):
+        if ours.get(path) == theirs or base.get(path) == theirs:
+            continue
+        if path.startswith("reports/"):
+            _report(merge, source, path, theirs, taken=path in ours_at)
+        else:
+            sides = (base.get(path), ours.get(path), theirs)
+            if sides[0] is not None or sides[1] is None or not _was_ours(shelf, tip, path, theirs):
+                _card(merge, source, path, sides, taken)
+    return merge
+
+
+def _was_ours(shelf: GitShelf, tip: str, path: str, theirs: bytes) -> bool:
+    """Whether they have an earlier version of our own card, so that there is nothing to take."""
+    commits = [entry.commit for entry in shelf.log(tip, path)]
+    return blob_hash(theirs) in shelf.hashes(commits, path)
+
+
+def _report(merge: _Merge, source: Source, path: str, theirs: bytes, *, taken: bool) -> None:
+    if taken or path != f"reports/{report_name(theirs)}":
+        merge.problems.append(f"{path} of {source.name} is not what its name says; it was left out")
+    else:
+        merge.files[path] = theirs
+
+
+def _card(
+    merge: _Merge, source: Source, path: str, sides: tuple[bytes | None, bytes | None, bytes], taken: Choice
+) -> None:
+    base, ours, theirs = sides
+    card_id = path.removeprefix("cards/").removesuffix(".md")
+    try:
+        check_id(card_id)
+        card = parse(theirs, f"{source.name}: {path}")
+        if ours is None or ours == base:
+            merge.files[path] = theirs
+            (merge.added if ours is None else merge.changed).append(card_id)
+            return
+        mine = parse(ours, path)
+    except KlineageError as error:
+        merge.problems.append(f"{error} ({card_id} was left as it is)")
+        return
+    merged, conflicts = merge_cards(_readable(base, path), mine, card, _for_card(taken, card_id))
+    whole = taken.get(card_id, taken.get("*"))
+    if conflicts and whole:
+        said = dict.fromkeys((conflict.field for conflict in conflicts), whole)
+        merged, conflicts = merge_cards(
+            _readable(base, path), mine, card, {**said, **_for_card(taken, card_id)}
+        )
+    if conflicts:
+        at = lines(ours, path)
+        merge.conflicts += [CardConflict(card_id, each, _line(at, mine, each.field)) for each in conflicts]
+    elif merged != mine:
+        merge.files[path] = edited(ours, merged)
+        merge.changed.append(card_id)
+
+
+def _readable(base: bytes | None, path: str) -> Card | None:
+    """The version that both come from; None when there is none, or a person had broken it."""
+    try:
+        return parse(base, path) if base is not None else None
+    except KlineageError:
+        return None
+
+
+def _for_card(taken: Choice, card_id: str) -> dict[str, Taken]:
+    cut = f"{card_id}:"
+    return {name.removeprefix(cut): side for name, side in taken.items() if name.startswith(cut)}
+
+
+def _line(at: Mapping[str, int], card: Card, name: str) -> int:
+    """The line of a field, or of the nearest part around it that the file has."""
+    for group in ("effects", "risks"):
+        for number, key in enumerate(items(card, group)):
+            if f"{name}.".startswith(f"{group}.{key}."):
+                name = f"{group}.{number}{name.removeprefix(f'{group}.{key}')}"
+                break
+    while name and name not in at:
+        name = name.rpartition(".")[0]
+    return at.get(name, 1)
