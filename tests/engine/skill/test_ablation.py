@@ -13,8 +13,8 @@ from klineage.gate import Report
 from klineage.kernel import Feature, Kernel
 from klineage.lineage import Workspace
 from klineage.proposer import rules
-from klineage.skill.ablation import measuring as ablation_module
 from klineage.skill.ablation import Ablation, ablate, matrix, offers, told
+from klineage.skill.ablation import measuring as ablation_module
 from klineage.skill.ablation.cards import ablated
 from klineage.skill.admission import declared
 from klineage.skill.library import report_name
