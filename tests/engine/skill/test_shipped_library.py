@@ -1,0 +1,81 @@
+"""What ships in library/: every card reads, every claim leads to its evidence, and a sample holds when it is tried again."""
+
+from __future__ import annotations
+
+import pytest
+from klineage.resources import shipped
+from klineage.skill.admission import try_again
+from klineage.skill.card import Card
+from klineage.skill.library import Library
+from klineage.skill.lint import lint
+from klineage.skill.staleness import stale, verified_by
+
+#: One card that is measured on a CPU, and one whose effect is an exact count of the interpreter.
+MEASURED, COUNTED = "c.vector-types", "triton.tile-size"
+
+#: A probe was asked for, and had nothing to run: no change of the kernel, its sizes or the platform breaks this alone.
+OUT_OF_REACH = {
+    ("c.loop-order", "p2"), ("c.nontemporal-stores", "p6"), ("c.simd-pragma", "p3"), ("triton.base-two-sm90", "p4"),
+    ("triton.loop-peeling-sm90", "p4"), ("triton.loop-peeling-sm90", "p5"), ("triton.tensor-core-dot", "p5"),
+    ("triton.tile-size", "p5"), ("triton.tile-size", "p6"), ("triton.warps", "p3"),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def library() -> Library:
+    return Library.open("shipped")
+
+
+@pytest.fixture(scope="module")
+def cards(library: Library) -> dict[str, Card]:
+    entries = library.cards()
+    assert [entry.problem for entry in entries if entry.problem] == []
+    return {entry.card.id: entry.card for entry in entries if entry.card is not None}
+
+
+def test_at_least_twenty_five_cards_are_admitted_by_a_trial_that_still_holds(cards: dict[str, Card]) -> None:
+    held = {id for id, card in cards.items() if verified_by(card)}
+    assert len(held) >= 25, sorted(held)
+    assert {id for id, card in cards.items() if card.status == "admitted"} == cards.keys()
+
+
+def test_every_claim_leads_to_evidence_that_is_there(library: Library, cards: dict[str, Card]) -> None:
+    assert library.dangling(cards.values()) == ()
+
+
+def test_every_card_gains_something_and_names_what_can_go_wrong(cards: dict[str, Card]) -> None:
+    for card in cards.values():
+        assert any(effect.low > 1 for effect in card.effects), card.id
+        assert all(effect.evidence for effect in card.effects), card.id
+        assert card.risks, card.id
+        assert [p.text for p in lint(card) if p.severity == "error"] == [], card.id
+
+
+def test_every_precondition_that_can_be_checked_was_probed(cards: dict[str, Card]) -> None:
+    silent = {
+        (card.id, precondition.key)
+        for card in cards.values()
+        for precondition in card.preconditions
+        if precondition.check and (precondition.probe is None or not precondition.probe.found)
+    }
+    assert silent == OUT_OF_REACH
+
+
+def test_what_is_stale_is_still_verified_elsewhere(cards: dict[str, Card]) -> None:
+    for card in cards.values():
+        assert len(stale(card)) < len(card.verification), card.id
+
+
+@pytest.mark.parametrize("card_id", [MEASURED, pytest.param(COUNTED, marks=pytest.mark.triton)])
+def test_a_sample_holds_again(library: Library, cards: dict[str, Card], card_id: str) -> None:
+    card = cards[card_id]
+    fresh = [entry for entry in verified_by(card) if entry.trust in ("measured-cpu", "interpreted")]
+    trial = try_again(card, fresh[-1], library.lineage, trusted=True)
+    assert trial.accepted, trial.why
+
+
+def test_the_folder_says_how_it_was_made() -> None:
+    told = (shipped("library") / "README.md").read_text(encoding="utf-8")
+    for part in ("cpu-x86_64", "interpreter", "nvidia-sm90"):
+        assert part in told
+        assert (shipped("library") / part / "cards").is_dir()
