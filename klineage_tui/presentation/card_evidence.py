@@ -114,7 +114,7 @@ def _row(evidence: Evidence) -> Line:
     return compose(
         (pad(sanitize(evidence.key), 5), "accent"),
         (pad(_KINDS.get(evidence.kind, evidence.kind), 10), ""),
-        (pad(sanitize(where), 28), "strong"),
+        (pad(sanitize(where), 26) + "  ", "strong"),
         (pad(sanitize(report), 19) if report else "", "muted"),
         sentence(evidence.note),
     )

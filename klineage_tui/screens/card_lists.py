@@ -12,7 +12,7 @@ from textual.widgets import Static
 
 from klineage_tui.actions import bindings_for
 from klineage_tui.keys import shown_key
-from klineage_tui.text.columns import clip_left, pad, widest
+from klineage_tui.text.columns import clip, pad, widest
 from klineage_tui.text.line import Line, compose
 from klineage_tui.text.sanitize import sanitize
 from klineage_tui.widgets.diff_view import DiffView
@@ -157,6 +157,6 @@ def choice_line(name: str, about: str) -> Line:
 
 def choice_names(names: Sequence[str]) -> list[str]:
     """Names as one column, as wide as the widest of them, but not wider than most lists."""
-    safe = [clip_left(sanitize(name), _NAME) for name in names]
+    safe = [clip(sanitize(name), _NAME) for name in names]
     cells = widest(safe)
     return [pad(name, cells) for name in safe]

@@ -28,16 +28,6 @@ def clip(text: str, cells: int, ellipsis: str = "…") -> str:
     return set_cell_size(text, keep) + ellipsis
 
 
-def clip_left(text: str, cells: int, ellipsis: str = "…") -> str:
-    """Like ``clip``, but keeps the end: for paths and loci, whose last part tells them apart."""
-    if width(text) <= cells:
-        return text
-    kept = text
-    while kept and width(kept) + width(ellipsis) > cells:
-        kept = kept[1:]
-    return clip(ellipsis + kept, cells)
-
-
 def pad(text: str, cells: int, align: Align = "left") -> str:
     """``text`` with spaces up to ``cells`` cells; a longer one is returned as it is."""
     missing = cells - width(text)
