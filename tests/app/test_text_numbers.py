@@ -52,5 +52,5 @@ def test_spread_text_never_overflows(left: str, right: str, cells: int) -> None:
     assert cell_len(columns.spread(left, right, cells)) <= cells
 
 
-def test_the_end_of_a_path_is_kept() -> None:
+def test_a_wide_character_is_not_cut_in_half() -> None:
     assert columns.clip("你好世界", 5) == "你好…"
