@@ -10,7 +10,7 @@ import pytest
 from klineage.gate import Report
 from klineage.kernel import Kernel
 from klineage.proposer import rules
-from klineage.skill import ablation
+from klineage.skill.ablation import measuring
 from klineage.skill.admission import trying
 from klineage.skill.library import Library
 from klineage.skill.lift import source_of
@@ -49,7 +49,7 @@ def gates(monkeypatch: pytest.MonkeyPatch) -> None:
         ratio = cost(kernel) / cost(baseline) if baseline is not None else 1.0
         return report(kernel, baseline or kernel, workload, platform, Showed(ratio))
 
-    monkeypatch.setattr(ablation, "judged", judged)
+    monkeypatch.setattr(measuring, "judged", judged)
     monkeypatch.setattr(trying, "judged", judged)
 
 

@@ -44,7 +44,9 @@ def complaint(
     wanted = expected
     if library is not np and device is None:
         wanted = {n: library.from_numpy(np.array(a)) for n, a in expected.items()}
-    offered = {**values, **dims, "xp": library, "got": outputs, "expected": wanted}
+    offered = {
+        **values, **dims, "xp": library, "got": outputs, "expected": wanted, "element": problem.element,
+    }  # fmt: skip
     answer = problem.call("compare", **_given(problem, "compare", offered))
     if answer is not None and not isinstance(answer, str):
         raise problem.error("compare()", f"returned {type(answer).__name__}, not None or a sentence")
