@@ -58,7 +58,7 @@ def sanitize(session: Session, passed: StageResult) -> StageResult:
         if answer["verdict"] == "fail":
             return failed("correctness", {**answer, "log": f"{answer.get('log', '')}\n{passed.log}".strip()})
         if answer["verdict"] != "pass":
-            return replace(passed, summary=f"{passed.summary}; not sanitized: {answer['summary']}")
+            return _without(passed, "not sanitized", answer)
         cache.store_counts(name, {"sanitized": 1})
     return replace(
         passed,
@@ -82,12 +82,18 @@ def sanitize_on_gpu(session: Session, passed: StageResult) -> StageResult:
     if answer["verdict"] == "fail":
         return failed("correctness", answer)
     if answer["verdict"] != "pass":
-        return replace(passed, summary=f"{passed.summary}; not sanitized: {answer['summary']}")
+        return _without(passed, "not sanitized", answer)
     return replace(
         passed,
         summary=f"{passed.summary}; memcheck and racecheck at {size} found nothing",
         numbers={**passed.numbers, "sanitized": 1.0},
     )
+
+
+def _without(result: StageResult, what: str, answer: dict[str, Any]) -> StageResult:
+    """A stage without the evidence of a tool that did not run: why, and in the log what the tool said."""
+    log = "\n".join(filter(None, (result.log, str(answer.get("log") or ""))))
+    return replace(result, summary=f"{result.summary}; {what}: {answer['summary']}", log=log)
 
 
 def counters_on_gpu(session: Session, profile: StageResult) -> StageResult:
@@ -102,7 +108,7 @@ def counters_on_gpu(session: Session, profile: StageResult) -> StageResult:
         **_job("count_gpu", session.kernel, session.request.workload, size, session.policy),
     )
     if answer["verdict"] != "pass":
-        return replace(profile, summary=f"{profile.summary}; not counted: {answer['summary']}")
+        return _without(profile, "not counted", answer)
     counts = {name: float(value) for name, value in answer["counts"].items()}
     text = f"ncu at {size}: " + ", ".join(f"{name} {value:.4g}" for name, value in counts.items())
     return replace(profile, numbers={**profile.numbers, **counts}, summary=f"{profile.summary}; {text}")
@@ -125,7 +131,7 @@ def instructions(session: Session, profile: StageResult, baseline: dict[str, Any
             cancel=session.cancel,
         )
         if answer["verdict"] != "pass":
-            return replace(profile, summary=f"{profile.summary}; not counted: {answer['summary']}")
+            return _without(profile, "not counted", answer)
         numbers[label] = float(answer["counts"]["instructions"])
         told.append(f"{answer['counts']['instructions']:,}")
     text = f"callgrind counts {' of '.join(told)} instructions at small (built for x86-64-v3)"
