@@ -87,7 +87,7 @@ def _list(arguments: argparse.Namespace, library: Library) -> int:
         return 0
     if not items:
         say(
-            "no cards here yet; klineage lift --into library makes them, klineage library pull brings others'"
+            "no cards here yet; klineage lift --into library makes them, klineage library pull brings others"
         )
     from klineage_tui.text.columns import pad, widest
 

@@ -31,11 +31,6 @@ _SIGNS: dict[Standing, str] = {
 _WORD_CELLS = 10
 
 
-def standing_word(standing: Standing) -> str:
-    """The word of a state as it is shown: ``STALE``, ``ACCEPT?``, ``ok``."""
-    return _WORDS[standing][0]
-
-
 def queue_lines(queue: CardQueue, cells: int) -> list[Line]:
     """One row a card, in the order given. A skipped card keeps its state and is drawn dim."""
     return [_row(item, cells) for item in queue.items]

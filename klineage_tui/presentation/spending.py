@@ -58,20 +58,6 @@ def spend_words(reading: Reading) -> str:
     return spent if reading.limit is None else f"{spent} of ${reading.limit.dollars}"
 
 
-def spend_bar(reading: Reading, width: int) -> str:
-    """How much of the limit is spent, as a bar of ``width`` cells; empty without a limit.
-
-    Full blocks are spent, shaded ones may be spent by calls that are not settled.
-    """
-    limit = reading.limit
-    if limit is None or width < 1:
-        return ""
-    dollars = limit.dollars or _CENT
-    spent = min(width, int(reading.total.dollars * width / dollars))
-    maybe = min(width, -int(-reading.total.committed * width / dollars // 1))
-    return "█" * spent + "▒" * (maybe - spent) + "░" * (width - max(spent, maybe))
-
-
 def table(rows: Sequence[Sequence[str]], right: frozenset[int]) -> list[str]:
     """Rows of cells as lines with aligned columns; the columns in ``right`` are numbers."""
     from klineage_tui.text.columns import pad, widest

@@ -63,16 +63,11 @@ def probe_is_stale(precondition: Precondition) -> bool:
     return probe is not None and probe.outcome != "untested" and probe.of != probe_fingerprint(precondition)
 
 
-def stale_fields(card: Card, verification: Verification) -> tuple[str, ...]:
-    """The fields that were edited, added or taken away since this trial; empty while it is fresh.
+def stale(card: Card) -> Mapping[str, tuple[str, ...]]:
+    """The trials that an edit has overtaken, by key, each with the fields that changed.
 
     A trial that recorded nothing of what it rested on can vouch for nothing: every field counts as changed.
     """
-    return _changed(verification.rested_on, fingerprints(card))
-
-
-def stale(card: Card) -> Mapping[str, tuple[str, ...]]:
-    """The trials that an edit has overtaken, by key, each with the fields that changed."""
     now = fingerprints(card)
     changes = {one.key: _changed(one.rested_on, now) for one in card.verification}
     return MappingProxyType({key: fields for key, fields in changes.items() if fields})

@@ -24,7 +24,6 @@ _ATTRIBUTES = re.compile(
     rb"cleanup)_*\b"
 )
 _FLAGS = re.compile(r"^//\s*klineage:\s*flags\s+(.*)$")
-_QUALIFIERS = {"const", "volatile", "restrict", "__restrict", "__restrict__", "static", "register", "_Atomic"}
 
 Parameter = tuple[str, str, bool]  # (name, type such as "float *" or "int64_t", const)
 

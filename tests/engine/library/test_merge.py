@@ -11,7 +11,7 @@ from klineage.errors import KlineageError
 from klineage.skill.card import Card, Contract, ContractFeature, Evidence, Precondition, Probe, Risk, Scope
 from klineage.skill.file import kept, parse, render
 from klineage.skill.library.curating import parted, retired, twins, united
-from klineage.skill.library.fields import changed_fields, fields_of
+from klineage.skill.library.fields import changed_fields
 from klineage.skill.library.merge import merge_cards
 from klineage.skill.library.setting import with_fields
 
@@ -60,7 +60,6 @@ def test_cards_differ_exactly_where_a_field_does(one: Card, two: Card) -> None:
     assert changed_fields(one, one) == ()
     named_fields = [change.field for change in changed_fields(one, two)]
     assert len(named_fields) == len(set(named_fields))
-    assert fields_of(one)["intent"] == one.intent
 
 
 def test_a_conflict_names_the_field_and_all_three_values() -> None:

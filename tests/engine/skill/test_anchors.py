@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from klineage.errors import KlineageError
 from klineage.kernel import Kernel
 from klineage.skill.anchors import find_anchor
-from klineage.skill.anchors.making import acted, anchor_query, common_anchor
+from klineage.skill.anchors.making import acted, common_anchor
 from klineage.skill.transitions import Transition
 
 SUM = '((for_statement) @anchor\n (#has-descendant? @anchor "assignment_expression" "^s"))'
@@ -87,7 +87,7 @@ def test_every_transition_is_found_again_in_its_own_state(known: tuple[Transitio
     for transition in known:
         place = acted(transition).place
         assert place is not None, transition.name
-        assert place in find_anchor(anchor_query(transition), transition.before), transition.name
+        assert place in find_anchor(common_anchor([transition]).query, transition.before), transition.name
 
 
 def test_what_several_share_finds_all_of_them(known: tuple[Transition, ...]) -> None:
@@ -103,7 +103,7 @@ def test_what_several_share_finds_all_of_them(known: tuple[Transition, ...]) -> 
 def test_an_anchor_says_nothing_of_the_names_and_numbers_of_its_kernel(known: tuple[Transition, ...]) -> None:
     own = {"micro_kernel", "row_mean", "x_panel", "gemm", "softmax", "columns", "depth", "MR", "NV", "LANES"}
     for transition in known:
-        words = set(re.findall(r"\w+", anchor_query(transition)))
+        words = set(re.findall(r"\w+", common_anchor([transition]).query))
         assert not words & own, transition.name
 
 
@@ -111,7 +111,7 @@ def test_an_anchor_is_found_on_a_kernel_it_has_never_seen(known: tuple[Transitio
     tile = next(t for t in known if t.name == "gemm-c K4")
     assert tile.rule == "register-tile"
     other = next(t for t in known if t.lineage == "softmax-c" and t.rule == "register-tile")
-    found = find_anchor(anchor_query(tile), other.before)
+    found = find_anchor(common_anchor([tile]).query, other.before)
     assert any("row_exponentials" in place.locus for place in found)
 
 
@@ -119,7 +119,7 @@ def test_what_a_transition_brings_in_keeps_the_place_from_being_found_twice(
     known: tuple[Transition, ...],
 ) -> None:
     for transition in (t for t in known if t.rule in ("prefetch", "restrict")):
-        query = anchor_query(transition)
+        query = common_anchor([transition]).query
         before, after = find_anchor(query, transition.before), find_anchor(query, transition.after)
         assert len(after) < len(before), transition.name
 

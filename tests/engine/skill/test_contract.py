@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from klineage.kernel import Feature
 from klineage.skill.anchors import find_anchor
-from klineage.skill.anchors.making import anchor_query
+from klineage.skill.anchors.making import common_anchor
 from klineage.skill.card import Contract, ContractFeature
 from klineage.skill.contract import can_be_made, capable, consistent, derived, is_there, seen_from
 from klineage.skill.transitions import Transition
@@ -141,7 +141,7 @@ def test_the_contract_of_a_card_can_be_asked_of_the_place_where_it_would_act(
 ) -> None:
     for transition in known:
         contract = derived([transition], known)
-        places = find_anchor(anchor_query(transition), transition.before)
+        places = find_anchor(common_anchor([transition]).query, transition.before)
         seen = [seen_from(place.locus, transition.features_before) for place in places]
         assert any(all(is_there(f, at, transition.platform) for f in contract.requires) for at in seen), (
             transition.name

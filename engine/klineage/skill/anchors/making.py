@@ -40,14 +40,6 @@ def acted(transition: Transition) -> Acted:
     return Acted(transition, unit, touched(unit, changes, transition.step.locus), changes)
 
 
-def anchor_query(transition: Transition) -> str:
-    """The query of the place that one transition acts at, without the names and the numbers of its kernel.
-
-    Empty where there is no place: a file without functions.
-    """
-    return common_anchor((transition,)).query
-
-
 def common_anchor(transitions: Sequence[Transition]) -> Anchor:
     """The anchor that all of the transitions share: what their places have in common, in words and as a query.
 

@@ -78,7 +78,7 @@ class Entries:
     def _entry(self, name: str, path: str, revision: str, data: bytes | None) -> Entry:
         where = f"{self._shelf.place}{path}"
         if not revision:
-            return Entry(name, None, f"{where} is a link or no file; a card is a plain file", "", path)
+            return Entry(name, None, self._shelf.refusal(path), "", path)
         if data is not None:
             try:
                 self._known[path, revision] = Entry(name, parse(data, where), "", revision, path)

@@ -63,22 +63,6 @@ def parts(item: object) -> dict[str, Any]:
     }
 
 
-def fields_of(card: Card) -> dict[str, Any]:
-    """Every part of a card by its name, in the order of the data model: a list's items field by field."""
-    found: dict[str, Any] = {}
-    for name, value in parts(card).items():
-        if name == "id":
-            continue
-        if name in GROUPS:
-            found |= {f"{name}.{field}": part for field, part in parts(value).items()}
-        elif name in LISTS:
-            for key, item in items(card, name).items():
-                found |= {f"{name}.{key}.{field}": part for field, part in parts(item).items()}
-        else:
-            found[name] = value
-    return found
-
-
 def changed_fields(before: Card, after: Card) -> tuple[FieldChange, ...]:
     """What differs between two versions, or two cards, part by part; an item that came or went is one change."""
     found: list[FieldChange] = []

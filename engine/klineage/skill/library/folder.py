@@ -13,7 +13,7 @@ from pathlib import Path
 
 from klineage.errors import KlineageError
 
-_PLACE = re.compile(r"(?:[^/]+/)?(?P<kind>cards|reports|bundles)/(?P<name>.+)")
+_PLACE = re.compile(r"(?:[^/]+/)?(?P<kind>cards|reports|bundles)/(?P<name>.+)", re.DOTALL)
 _SUFFIXES = {"cards": ".md", "reports": ".json", "bundles": ".bundle"}
 
 
@@ -56,6 +56,7 @@ class FolderShelf:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._known: dict[str, tuple[tuple[int, int], str]] = {}
+        self._closed: dict[str, str] = {}  # path -> why it cannot be read
 
     @property
     def place(self) -> str:
@@ -63,11 +64,13 @@ class FolderShelf:
         return f"{self.folder}{os.sep}"
 
     def listing(self) -> Mapping[str, str]:
-        """Path to hash of every card, report and bundle; "" for what is no plain file."""
+        """Path to hash of every card, report and bundle; "" for what is no plain file, or cannot be read (``refusal``)."""
         return {path: self._hash(path) for part in _parts(self.folder) for path in self._files(part)}
 
     def _files(self, part: Path) -> Iterator[str]:
         for name, suffix in _SUFFIXES.items():
+            if (part / name).is_dir():
+                os.scandir(part / name).close()  # rglob passes over a folder that it may not open
             for file in sorted((part / name).rglob(f"*{suffix}")):
                 yield str(file.relative_to(self.folder))
 
@@ -96,8 +99,18 @@ class FolderShelf:
         stamp = (state.st_mtime_ns, state.st_size)
         known = self._known.get(path)
         if known is None or known[0] != stamp:
-            self._known[path] = known = (stamp, blob_hash(self._read(path)))
+            try:
+                known = (stamp, blob_hash(self._read(path)))
+            except KlineageError as error:
+                self._closed[path] = str(error)
+                return ""
+            self._closed.pop(path, None)
+            self._known[path] = known
         return known[1]
+
+    def refusal(self, path: str) -> str:
+        """Why ``listing`` has no hash for a file, as a sentence."""
+        return self._closed.get(path) or f"{self.place}{path} is a link or no file; a card is a plain file"
 
     def contents(self, files: Mapping[str, str]) -> dict[str, bytes]:
         """The bytes of files, path to hash as in ``listing``."""

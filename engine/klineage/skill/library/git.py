@@ -74,6 +74,10 @@ class GitShelf:
             self._listed = (at, listing(self.git, at))
         return self._listed[1]
 
+    def refusal(self, path: str) -> str:
+        """Why ``listing`` has no hash for a file, as a sentence."""
+        return f"{self.place}{path} is a link or no file; a card is a plain file"
+
     def contents(self, files: Mapping[str, str]) -> dict[str, bytes]:
         """The bytes of files, path to hash as in ``listing``."""
         if len(files) <= _FEW:

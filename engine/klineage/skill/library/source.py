@@ -76,7 +76,7 @@ def _of_folder(shelf: GitShelf, folder: Path, name: str, mark: str) -> Source:
     for path, revision in listed.items():
         kind, short = place_of(path)
         if not revision:
-            odd.append(f"{folder / path} is a link or no file; it was left out")
+            odd.append(f"{there.refusal(path)} ({short} was left out)")
         elif kind == "bundles":
             bundles[short.removesuffix(".bundle")] = folder / path
         elif f"{kind}/{short}" in files and kind == "cards":

@@ -91,7 +91,7 @@ def open_index(source: Source, folder: Path | None = None) -> Opened:
 
     folder: where indexes are kept (default: the user's cache). One that cannot be written is done without.
     """
-    kept_in = _folder(folder) / f"{hashlib.sha256(source.place.encode()).hexdigest()[:32]}.index"
+    kept_in = _folder(folder) / f"{hashlib.sha256(os.fsencode(source.place)).hexdigest()[:32]}.index"
     old = _load(kept_in)
     if old is not None and source.state and old.state == source.state:
         return Opened(old.index, old.problems)

@@ -26,7 +26,6 @@ Dimension = Literal["workload", "surface", "platform", "prior"]
 #: How many cards are judged in one dimension at most, or 16 for each that is wanted: an answer takes bounded time.
 _LOOKED_AT = 64
 _WIDE = ("anchor", "function", "kernel")
-DIMENSIONS: tuple[Dimension, ...] = ("workload", "surface", "platform", "prior")
 
 
 @dataclass(frozen=True)
