@@ -16,32 +16,22 @@ from klineage.proposer.base import OnProposerEvent
 from klineage.proposer.calls import PaidCalls
 from klineage.proposer.features import STATES, Finding, described
 from klineage.proposer.features.opinions import Citation, Opinion, checked
-from klineage.proposer.model.prompt import fenced, json_lines, prompt
+from klineage.proposer.model.prompt import HIDDEN_TOKENS, closed_object, fenced, json_lines, prompt
 from klineage.proposer.question import Outcome, Question, digest
 from klineage.proposer.settings import Settings
 
-_HIDDEN_TOKENS = 2_000  # what an API may add to a prompt by itself
 _TEXT: dict[str, Any] = {"type": "string"}
 
 
-def _closed(**properties: Any) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
-    }
-
-
-SCHEMA: dict[str, Any] = _closed(
+SCHEMA: dict[str, Any] = closed_object(
     answers={
         "type": "array",
-        "items": _closed(
+        "items": closed_object(
             mechanism=_TEXT,
             place=_TEXT,
             why=_TEXT,
             state={"type": "string", "enum": list(STATES)},
-            citations={"type": "array", "items": _closed(line={"type": "integer"}, quote=_TEXT)},
+            citations={"type": "array", "items": closed_object(line={"type": "integer"}, quote=_TEXT)},
         ),
     }
 )
@@ -122,7 +112,7 @@ def audit_question(
         kernel=kernel.hash,
         task=digest(["audit", kernel.hash, rows, model, settings.effort, version]),
         told=digest([]),
-        worst=Usage(input=size + _HIDDEN_TOKENS, output=settings.max_tokens),
+        worst=Usage(input=size + HIDDEN_TOKENS, output=settings.max_tokens),
         body=body,
     )
 

@@ -14,29 +14,31 @@ from klineage.proposer.vocabulary import ACTIONS
 
 _FOLDER = Path(__file__).with_name("prompts")
 NAMES = ("system", "backward", "forward")
+HIDDEN_TOKENS = 2_000  # what an API may add to a prompt by itself; no text has more tokens than bytes
 
 _STRING = {"type": "string"}
 _STRINGS = {"type": "array", "items": _STRING}
 
 
-def _object(**properties: Any) -> dict[str, Any]:
+def closed_object(**properties: Any) -> dict[str, Any]:
+    """The schema of an object with exactly these properties, as structured output wants it."""
     return {
         "type": "object", "properties": properties, "required": list(properties), "additionalProperties": False,
     }  # fmt: skip
 
 
 #: The form of an answer, for structured output. The reasoning comes before the code.
-SCHEMA: dict[str, Any] = _object(
+SCHEMA: dict[str, Any] = closed_object(
     decision={"type": "string", "enum": ["propose", "nothing"]},
     rationale=_STRING,
     title=_STRING,
     action=_STRING,
     locus=_STRING,
     removes=_STRINGS,
-    settings={"type": "array", "items": _object(name=_STRING, value=_STRING)},
+    settings={"type": "array", "items": closed_object(name=_STRING, value=_STRING)},
     preconditions=_STRINGS,
     source=_STRING,
-    edits={"type": "array", "items": _object(search=_STRING, replace=_STRING)},
+    edits={"type": "array", "items": closed_object(search=_STRING, replace=_STRING)},
 )
 
 

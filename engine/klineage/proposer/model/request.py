@@ -9,13 +9,21 @@ from typing import Any
 from klineage.kernel import Kernel
 from klineage.ledger import Usage
 from klineage.proposer.base import Goal, Task, Tried
-from klineage.proposer.model.prompt import SCHEMA, fenced, fill, json_lines, listed, prompt_hash, system
+from klineage.proposer.model.prompt import (
+    HIDDEN_TOKENS,
+    SCHEMA,
+    fenced,
+    fill,
+    json_lines,
+    listed,
+    prompt_hash,
+    system,
+)
 from klineage.proposer.question import Question, digest
 from klineage.proposer.settings import Settings
 from klineage.workload import Workload
 
 WHOLE_FILE = 12_000  # bytes of a kernel up to which the whole new file is asked for
-_HIDDEN_TOKENS = 2_000  # what an API may add to a prompt by itself; no text has more tokens than bytes
 _CACHED = {"cache_control": {"type": "ephemeral"}}
 
 
@@ -47,7 +55,7 @@ def question_of(
         kernel=task.kernel.hash,
         task=_same_task(task, model, settings),
         told=digest([sorted(t.kernel or t.title for t in task.tried), task.hint]),
-        worst=Usage(input=size + _HIDDEN_TOKENS, output=settings.max_tokens),
+        worst=Usage(input=size + HIDDEN_TOKENS, output=settings.max_tokens),
         body=body,
     )
 

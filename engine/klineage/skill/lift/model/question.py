@@ -11,7 +11,7 @@ from typing import Any
 
 from klineage.kernel import Kernel
 from klineage.ledger import Usage
-from klineage.proposer.model.prompt import fenced, json_lines
+from klineage.proposer.model.prompt import HIDDEN_TOKENS, closed_object, fenced, json_lines
 from klineage.proposer.question import Question, digest
 from klineage.proposer.settings import Settings
 from klineage.skill.card import KINDS, Card
@@ -21,31 +21,24 @@ from klineage.skill.lift.groups import Group
 from klineage.skill.lift.structural import carried
 from klineage.skill.transitions import Rejected, Transition
 
-_HIDDEN_TOKENS = 2_000  # what an API may add to a prompt by itself
 _LONGEST_DIFF = 12_000  # characters of one transition
 _TEXT: dict[str, Any] = {"type": "string"}
 _TEXTS: dict[str, Any] = {"type": "array", "items": _TEXT}
 
 
-def _closed(**properties: Any) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
-    }
-
-
-_CITATIONS = {"type": "array", "items": _closed(evidence=_TEXT, quote=_TEXT)}
+_CITATIONS = {"type": "array", "items": closed_object(evidence=_TEXT, quote=_TEXT)}
 _KIND = {"type": "string", "enum": list(KINDS)}
 
 #: The form of an answer. What is cited comes before what is claimed of it.
-SCHEMA: dict[str, Any] = _closed(
+SCHEMA: dict[str, Any] = closed_object(
     preconditions={
         "type": "array",
-        "items": _closed(citations=_CITATIONS, kind=_KIND, text=_TEXT, needs=_TEXTS, check=_TEXT),
+        "items": closed_object(citations=_CITATIONS, kind=_KIND, text=_TEXT, needs=_TEXTS, check=_TEXT),
     },
-    risks={"type": "array", "items": _closed(citations=_CITATIONS, text=_TEXT, seen={"type": "boolean"})},
+    risks={
+        "type": "array",
+        "items": closed_object(citations=_CITATIONS, text=_TEXT, seen={"type": "boolean"}),
+    },
     intent=_TEXT,
     anchor=_TEXT,
     notes=_TEXT,
@@ -96,7 +89,7 @@ def lift_question(card: Card, group: Group, ledger: str, model: str, settings: S
         kernel=shown.after.hash,
         task=digest(["lift", card.id, sorted(keys), model, settings.effort, version()]),
         told=digest([]),
-        worst=Usage(input=size + _HIDDEN_TOKENS, output=settings.max_tokens),
+        worst=Usage(input=size + HIDDEN_TOKENS, output=settings.max_tokens),
         body=body,
     )
 
