@@ -310,3 +310,27 @@ def test_what_plain_git_left_of_a_merge_is_named_by_line(library: Library, part:
     with pytest.raises(KlineageError, match="merge conflict"):
         library.save(replace(card, notes="\n".join(torn[at : at + 5])))
     assert library.get("c.prefetch") == card
+
+
+def test_a_file_that_may_not_be_read_is_named_and_the_rest_opens(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "cards").mkdir()
+    for card in (PREFETCH, named("c.unroll")):
+        (tmp_path / "cards" / f"{card.id}.md").write_bytes(render(card))
+    (tmp_path / "cards" / "c.new\nline.md").write_bytes(render(PREFETCH))
+    read = Path.read_bytes
+
+    def unless_closed(path: Path) -> bytes:
+        if path.name == "c.unroll.md":
+            raise PermissionError(13, "Permission denied")
+        return read(path)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "read_bytes", unless_closed)
+        library = Library.open(tmp_path)
+        odd, prefetch, unroll = sorted(library.cards(), key=lambda entry: entry.file)
+        assert prefetch.card == PREFETCH
+        assert unroll.problem == f"cannot read {tmp_path}/cards/c.unroll.md: Permission denied"
+        assert odd.card is None
+    assert library.get("c.unroll") == named("c.unroll")

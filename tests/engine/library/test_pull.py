@@ -130,11 +130,16 @@ def test_what_is_broken_there_is_left_out_by_name(library: Library, tmp_path: Pa
     broken = source / "cards" / "c.unroll.md"
     broken.write_bytes(broken.read_bytes().replace(b"intent:", b"intnet:"))
     (source / "cards" / "c.link.md").symlink_to("/etc/hostname")
+    (source / "cards" / "c.odd\nname.md").write_bytes(b"")
     (source / "reports").mkdir()
     (source / "reports" / "0000000000000000.json").write_text("{}")
     pulled = bring(library, source)
     assert pulled.added == ("c.prefetch",)
-    link, report, card = sorted(pulled.problems, key=lambda text: ("c.unroll" in text, "reports" in text))
+    order = ("c.link", "reports", "c.unroll", "c.odd")
+    link, report, card, odd = sorted(
+        pulled.problems, key=lambda text: next(n for n, part in enumerate(order) if part in text)
+    )
+    assert "cannot name a card" in odd
     assert "c.link.md is a link" in link
     assert "reports/0000000000000000.json of shared is not what its name says" in report
     assert "shared: cards/c.unroll.md:4: " in card

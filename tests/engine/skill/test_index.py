@@ -138,3 +138,35 @@ def test_the_branch_of_a_workspace(tmp_path: Path) -> None:
         assert says(both.index) == {"c.prefetch": "Edited.", "c.simd": "Put simd on the loop that needs it."}
     finally:
         workspace.close()
+
+
+def test_a_file_that_may_not_be_read_is_asked_again_and_hides_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = write_library(tmp_path, a_card("c.a"), a_card("c.b"))
+    read = Path.read_bytes
+
+    def unless_closed(path: Path) -> bytes:
+        if path.name == "c.b.md":
+            raise PermissionError(13, "Permission denied")
+        return read(path)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "read_bytes", unless_closed)
+        for _ in range(2):
+            found = opened(folder, tmp_path / "kept")
+            assert set(says(found.index)) == {"c.a"}
+            assert "c.b.md: Permission denied" in found.problems["cards/c.b.md"]
+    again = opened(folder, tmp_path / "kept")
+    assert (set(says(again.index)), dict(again.problems), again.renewed) == ({"c.a", "c.b"}, {}, 1)
+
+
+def test_a_name_that_is_no_utf8_is_a_problem_each_time(tmp_path: Path) -> None:
+    folder = write_library(tmp_path, a_card("c.a"))
+    try:
+        (folder / "cards" / os.fsdecode(b"c.\xff.md")).write_bytes(b"")
+    except OSError:
+        pytest.skip("names are UTF-8 here")
+    for renewed in (2, 1):
+        found = opened(folder, tmp_path / "kept")
+        assert (set(says(found.index)), len(found.problems), found.renewed) == ({"c.a"}, 1, renewed)

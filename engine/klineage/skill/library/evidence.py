@@ -50,7 +50,8 @@ class Dangling:
 
 def dangling(shelf: GitShelf | FolderShelf, cards: Iterable[Card]) -> tuple[Dangling, ...]:
     """The evidence of cards whose report, lineage or commit is not there; each lineage is opened once."""
-    reports = {name for kind, name in map(place_of, shelf.listing()) if kind == "reports"}
+    listed = [place_of(path) for path, revision in shelf.listing().items() if revision]
+    reports = {name for kind, name in listed if kind == "reports"}
     cited = [(card.id, evidence) for card in cards for evidence in card.evidence]
     found = [
         Dangling(card_id, evidence.key, f"its report {evidence.report} is not in the library")

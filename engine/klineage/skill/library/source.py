@@ -76,7 +76,7 @@ def _of_folder(shelf: GitShelf, folder: Path, name: str, mark: str) -> Source:
     for path, revision in listed.items():
         kind, short = place_of(path)
         if not revision:
-            odd.append(f"{there.refusal(path)} ({short} was left out)")
+            odd.append(there.refusal(path))
         elif kind == "bundles":
             bundles[short.removesuffix(".bundle")] = folder / path
         elif f"{kind}/{short}" in files and kind == "cards":

@@ -122,7 +122,8 @@ def _renewed(old: _Kept | None, source: Source, files: dict[str, str]) -> tuple[
     problems = {name: text for name, text in before.problems.items() if name in same}
     taken = {card: name for name, card in cards.items()}
     rows: list[Row] = []
-    for name, row in _rows(source, [name for name in changed if files[name]], problems):
+    closed: dict[str, str] = {}
+    for name, row in _rows(source, [name for name in changed if files[name]], problems, closed):
         if row.id in taken:
             problems[name] = (
                 f"{source.place}{name}: {taken[row.id]} has the id {row.id} already; rename one of them"
@@ -136,21 +137,39 @@ def _renewed(old: _Kept | None, source: Source, files: dict[str, str]) -> tuple[
         for name in changed
         if not files[name]
     }
+    problems |= closed
+    prints = {name: stamp for name, stamp in files.items() if name not in closed}  # asked again next time
+    state = "" if closed else source.state
     kept = set(taken) - {row.id for row in rows}
     index = without(before.index, [card for card in before.index.ids if card not in kept])
-    return _Kept(
-        source.state, files, cards, problems, together(index, index_of(rows)) if rows else index
-    ), len(changed)
+    index = together(index, index_of(rows)) if rows else index
+    return _Kept(state, prints, cards, problems, index), len(changed)
 
 
-def _rows(source: Source, names: list[str], problems: dict[str, str]) -> Iterator[tuple[str, Row]]:
-    """The rows of the cards in these files; what is wrong with the others goes to ``problems``."""
+def _rows(
+    source: Source, names: list[str], problems: dict[str, str], closed: dict[str, str]
+) -> Iterator[tuple[str, Row]]:
+    """The rows of the cards in these files; what is wrong with the others goes to ``problems``, or to ``closed``."""
     for first in range(0, len(names), _AT_ONCE):
-        for name, data in source.read(names[first : first + _AT_ONCE]).items():
+        for name, data in _read(source, names[first : first + _AT_ONCE], closed).items():
             try:
                 yield name, row_of(parse(data, f"{source.place}{name}"))
             except KlineageError as error:
                 problems[name] = str(error)
+
+
+def _read(source: Source, names: list[str], closed: dict[str, str]) -> Mapping[str, bytes]:
+    """The bytes of files; where one cannot be read, that one is named in ``closed`` and the others come."""
+    try:
+        return source.read(names)
+    except KlineageError:
+        found: dict[str, bytes] = {}
+        for name in names:
+            try:
+                found |= source.read([name])
+            except KlineageError as error:
+                closed[name] = str(error)
+        return found
 
 
 def _folder(chosen: Path | None) -> Path:
@@ -198,12 +217,14 @@ def _store(path: Path, kept: _Kept) -> None:
 
 def _packed(kept: _Kept) -> dict[str, Any]:
     index = kept.index
+    # A file whose name is no UTF-8 is not kept, and so read again each time.
+    names = {name for name in kept.prints if _is_utf8(name + kept.problems.get(name, ""))}
     return {
         "row": _shape(),
-        "state": kept.state,
-        "prints": kept.prints,
-        "cards": kept.cards,
-        "problems": kept.problems,
+        "state": kept.state if len(names) == len(kept.prints) else "",
+        "prints": {name: stamp for name, stamp in kept.prints.items() if name in names},
+        "cards": {name: card for name, card in kept.cards.items() if name in names},
+        "problems": {name: text for name, text in kept.problems.items() if name in names},
         "ids": index.ids,
         "rows": index.rows,
         "starts": index.starts.tobytes(),
@@ -211,6 +232,10 @@ def _packed(kept: _Kept) -> dict[str, Any]:
         "order": index.order.tobytes(),
         "columns": [[c.words, c.starts.tobytes(), c.codes.tobytes()] for c in index.columns],
     }
+
+
+def _is_utf8(text: str) -> bool:
+    return text.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in text)
 
 
 def _unpacked(data: dict[str, Any]) -> _Kept:
