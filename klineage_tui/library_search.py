@@ -27,7 +27,7 @@ _EVERY = 100_000  # without a target every card is listed
 class Query:
     """What is looked for. What is empty is not asked about.
 
-    words:  each must be in a card's id, intent or action.
+    words:  each must be in a card's id, intent, action or preconditions.
     kernel: the name of a kernel that stands for workload, surface, platform and prior, and answers the checks.
     prior:  mechanisms that are there already, with commas; ``none`` for a kernel that has none.
     """
@@ -138,12 +138,14 @@ def _training(library: Library, ids: Sequence[str], where: Path) -> str:
         raise KlineageError(f"{where} is there already; name another file")
     entries = [library.entry(card_id) for card_id in ids]
     shelved = [Shelved(e.card, e.revision, str(library.path)) for e in entries if e.card is not None]
-    data = list(lines(records(shelved, [library])))
+    missing: list[str] = []
+    data = list(lines(records(shelved, [library], missing)))
     try:
         where.write_bytes(b"".join(data))
     except OSError as problem:
         raise KlineageError(f"cannot write {where}: {problem.strerror}") from problem
-    return f"{len(data)} training records are in {where}"
+    left_out = [f"left out: {why}" for why in missing[:2]]
+    return ". ".join((f"{len(data)} training records are in {where}", *left_out))
 
 
 def with_kernel(query: Query, name: str) -> Query:

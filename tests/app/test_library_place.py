@@ -22,7 +22,7 @@ from textual.widgets import Input
 
 from klineage_tui.app import KlineageApp
 from klineage_tui.config import Config
-from klineage_tui.library_search import Found, Query, checked_query, has_words
+from klineage_tui.library_search import Found, Query, checked_query, export, has_words
 from klineage_tui.presentation.library import hit_lines, nothing_found, result_rows
 from klineage_tui.screens.card_fields import FieldDialog
 from klineage_tui.screens.card_lists import Choose
@@ -155,6 +155,14 @@ async def test_cards_are_written_as_skills_and_as_training_records(
             await until(lambda to=to: str(to) in said(app))
     assert (tmp_path / "skills" / "c-vector-types" / "SKILL.md").is_file()
     assert '"kind":"card"' in (tmp_path / "cards.jsonl").read_text()
+
+
+def test_lineages_that_training_records_lack_are_named(library: Library, tmp_path: Path) -> None:
+    card = library.get(CARD)
+    gone = replace(card.evidence[0], lineage="gone", key="e99", commit="a" * 40)
+    library.save(replace(card, evidence=(*card.evidence, gone)))
+    told = export(library, [CARD], "jsonl", str(tmp_path / "cards.jsonl"))
+    assert "left out: gone: " in told
 
 
 async def test_from_nothing_to_lifted_cards(workspace: Workspace, own_folders: Path) -> None:
