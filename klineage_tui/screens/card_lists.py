@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Generic, TypeVar
 
+from klineage.errors import KlineageError
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.screen import ModalScreen
@@ -123,8 +124,12 @@ class RevisionsScreen(ModalScreen[None]):
 
     def _load(self, row: int) -> None:
         def work() -> None:
-            found = self._read(row)
-            self.app.call_from_thread(self._show, row, found)
+            try:
+                found = self._read(row)
+            except KlineageError as problem:
+                self.app.call_from_thread(self.notify, str(problem), severity="error", timeout=10)
+            else:
+                self.app.call_from_thread(self._show, row, found)
 
         self.run_worker(work, group="revision", exclusive=True, thread=True, exit_on_error=False)
 
