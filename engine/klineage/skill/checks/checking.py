@@ -2,17 +2,14 @@
 
 A check is one expression over facts: ``k % 16 == 0 and satisfies("nvidia-sm80")``. It is evaluated by simpleeval, of whose
 language only this much is let through: numbers, texts, names of facts, arithmetic, comparisons, ``in (...)``,
-``and``/``or``/``not``, ``a if c else b``, and calls of the functions below. There are no loops, attributes,
+``and``/``or``/``not``, ``a if c else b``, and calls of ``FUNCTIONS``. There are no loops, attributes,
 subscripts, assignments or strings to build, every number stays below 2**256, and an expression has at most 500
 characters, so a check ends at once whatever a stranger's card says.
 
 Logic has three values, Kleene's: what is not known is unknown, ``unknown or True`` holds, ``unknown and False`` fails. A division by
 zero is unknown too: the target gives the expression no value, which says nothing of whether the precondition holds.
 
-Names: the dimensions of the workload at the size that a gate times (``every_size(...)`` asks for all sizes); ``element``,
-``itemsize``, ``surface``, ``platform``, ``vendor``, ``workload``; for NVIDIA ``capability``, ``shared_limit``, ``registers_limit``,
-``threads_limit``; for CPUs ``vector_bytes``, ``vector_registers``, ``cores``, ``cache_1`` to ``cache_3`` (bytes); once compiled
-``registers``, ``shared_bytes``, ``spill_bytes``, ``instructions``, ``num_warps``, ``num_stages``.
+Names: the dimensions of the workload at the size that a gate times (``every_size(...)`` asks for all sizes), and ``NAMES``.
 """
 
 from __future__ import annotations
