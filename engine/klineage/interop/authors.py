@@ -72,10 +72,11 @@ def read(paths: Sequence[Path]) -> Reading:
     problems: list[str] = []
     for file in [file for path in paths for file in _files(path)]:
         try:
-            foreign = _foreign(file)
+            foreign, broken = _foreign(file)
         except KlineageError as error:
             problems.append(str(error))
             continue
+        problems += broken
         for one in foreign:
             try:
                 found.append(_card(one, file))
@@ -101,7 +102,7 @@ def _files(path: Path) -> list[Path]:
     return [path]
 
 
-def _foreign(file: Path) -> list[Foreign]:
+def _foreign(file: Path) -> tuple[list[Foreign], list[str]]:
     try:
         if file.stat().st_size > _LARGEST:
             raise KlineageError(f"{file} has more than {_LARGEST:,} bytes; a card is a short text")
@@ -112,7 +113,7 @@ def _foreign(file: Path) -> list[Foreign]:
         raise KlineageError(f"cannot read {file}: {error.strerror}") from error
     if file.suffix == ".json":
         return authors_json.read(text, file)
-    return [authors_markdown.read(text, file)]
+    return [authors_markdown.read(text, file)], []
 
 
 def _card(one: Foreign, file: Path) -> Imported:
@@ -200,11 +201,7 @@ def _apart(found: Sequence[Imported]) -> Iterator[Imported]:
         name = one.card.id
         if name in taken:
             match = _STAMP.fullmatch(one.file.parent.name)
-            end = (
-                match["six"]
-                if match
-                else hashlib.sha256(one.card.intent.encode() + one.card.notes.encode()).hexdigest()[:6]
-            )
+            end = match["six"] if match else _digits(one.card)
             name = f"{name[: _LONGEST_ID - 7].rstrip('-')}-{end}"
             said = f"another card has the name {one.card.id}, so it is {name}"
             one = replace(one, card=replace(one.card, id=name), said=(*one.said, said))
@@ -212,6 +209,12 @@ def _apart(found: Sequence[Imported]) -> Iterator[Imported]:
             continue  # the same card once more
         taken.add(name)
         yield one
+
+
+def _digits(card: Card) -> str:
+    """Six digits that what a card says decides, and not where it was found."""
+    said = repr(replace(card, evidence=()))
+    return hashlib.sha256(said.encode()).hexdigest()[:6]
 
 
 def _action(one: Foreign) -> str:

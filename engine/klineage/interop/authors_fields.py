@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal
 
 from klineage.errors import KlineageError
@@ -63,7 +62,7 @@ def scope(value: Any, where: str) -> dict[str, tuple[str, ...]]:
     return {str(key): texts(entry, f"scope.{key}", where) for key, entry in value.items() if entry}
 
 
-def unlike(keys: set[str], file: Path, known: Mapping[str, frozenset[str]]) -> KlineageError:
+def unlike(keys: set[str], where: str, known: Mapping[str, frozenset[str]]) -> KlineageError:
     """The error for a card of neither form: which form it is nearest to, and what it lacks or has too much."""
     nearest = min(known, key=lambda name: len(known[name] ^ keys))
     missing, extra = sorted(known[nearest] - keys), sorted(keys - known[nearest])
@@ -71,5 +70,5 @@ def unlike(keys: set[str], file: Path, known: Mapping[str, frozenset[str]]) -> K
         [f"has {', '.join(extra)}"] if extra else []
     )
     return KlineageError(
-        f"{file}: this is none of the authors' forms; beside their {nearest} it {' and '.join(parts)}"
+        f"{where}: this is none of the authors' forms; beside their {nearest} it {' and '.join(parts)}"
     )

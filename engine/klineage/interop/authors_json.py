@@ -23,23 +23,37 @@ FORMS: Mapping[str, frozenset[str]] = {
 }
 
 
-def read(text: str, file: Path) -> list[Foreign]:
-    """Every card of a JSON file: one object, or a list. Raises KlineageError, with the line, for what is neither form."""
+def read(text: str, file: Path) -> tuple[list[Foreign], list[str]]:
+    """(the cards of a JSON file, one object or a list; what is wrong with the others in the list).
+
+    Raises KlineageError, with the line, for what is no JSON.
+    """
     try:
         found = json.loads(text)
     except (ValueError, RecursionError) as error:
         line = getattr(error, "lineno", 1)
         raise KlineageError(f"{file}:{line}: not valid JSON") from error
     cards = found if isinstance(found, list) else [found]
-    return [
-        _read(card, file, f"{file}{f', card {n}' if len(cards) > 1 else ''}")
-        for n, card in enumerate(cards, start=1)
-    ]
+    read_, problems = list[Foreign](), list[str]()
+    for number, card in enumerate(cards, start=1):
+        where = f"{file}{f', card {number}' if len(cards) > 1 else ''}"
+        try:
+            read_.append(_read(card, where))
+        except KlineageError as error:
+            problems.append(str(error))
+    return read_, problems
 
 
-def _read(card: Any, file: Path, where: str) -> Foreign:
+def _read(card: Any, where: str) -> Foreign:
     if not isinstance(card, dict):
         raise KlineageError(f"{where}: a card is a JSON object")
+    try:
+        json.dumps(card, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        half = f"\\u{ord(error.object[error.start]):04x}"
+        raise KlineageError(
+            f"{where}: {half} is half a character; write it whole, or leave it out"
+        ) from error
     keys = set(card)
     if keys == _BODY:
         return authors_markdown.foreign(card, _plain(card["body"]), where, "JSON with a body")
@@ -49,7 +63,7 @@ def _read(card: Any, file: Path, where: str) -> Foreign:
         raise KlineageError(
             f"{where}: this is the front matter of their SKILL.md without the recipe that follows it"
         )
-    raise fields.unlike(keys, file, FORMS)
+    raise fields.unlike(keys, where, FORMS)
 
 
 def _plain(value: Any) -> str:

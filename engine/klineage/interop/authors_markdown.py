@@ -36,7 +36,7 @@ def read(text: str, file: Path) -> Foreign:
         for form, known in FORMS.items():
             if keys == known:
                 raise KlineageError(f"{file}: this is their {form} as a SKILL.md; save it as a .json file")
-        raise fields.unlike(keys, file, {"SKILL.md": KEYS})
+        raise fields.unlike(keys, str(file), {"SKILL.md": KEYS})
     return foreign(front, rest[end.end() :], str(file), "SKILL.md")
 
 

@@ -243,3 +243,15 @@ def test_a_field_of_any_shape_is_read_or_refused(
     assert len(reading.cards) + len(reading.problems) == 1
     for one in reading.cards:
         assert parse(render(one.card), f"{one.card.id}.md") == one.card
+
+
+def test_a_broken_card_of_a_list_hides_no_other(tmp_path: Path) -> None:
+    half = {**NINE, "intent": "half \ud800"}
+    other = {**NINE, "carrier": "another(x);"}
+    (tmp_path / "cards.json").write_text(json.dumps([NINE, {**NINE, "skill_id": 5}, half, other, {"a": 1}]))
+    reading = read([tmp_path])
+    assert [one.card.carrier.after for one in reading.cards] == ["s = warp_sum(x);", "another(x);"]
+    file = tmp_path / "cards.json"
+    assert reading.problems[0] == f"{file}, card 2: skill_id must be a text"
+    assert reading.problems[1].startswith(f"{file}, card 3: \\ud800 is half a character")
+    assert reading.problems[2].startswith(f"{file}, card 5: this is none of the authors' forms")
