@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from klineage_tui.card_queue import CardQueue, Item, counts, trials
-from klineage_tui.keys import shown_key
 from klineage_tui.screens.card_lists import Choose, choice_line, choice_names
 from klineage_tui.screens.cards_panes import CardsPanes
 from klineage_tui.screens.dialog import AskReason
@@ -36,9 +35,6 @@ class CardsDecisions(CardsPanes):
         item = self._queue.current
         assert item is not None and item.card is not None, "why_not says so"
         return item, item.card
-
-    def key_of(self, action: str) -> str:
-        return shown_key(self.host.keys_in_force[action])
 
     def do_card_accept(self) -> None:
         """Admit: the person's own word, on a trial that is there."""

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from textual.message import Message
 
 from klineage_tui.card_queue import declares_gain
-from klineage_tui.keys import shown_key
 from klineage_tui.presentation.card_evidence import precondition_of
 from klineage_tui.presentation.card_words import sentence
 from klineage_tui.presentation.gate import GateView
@@ -142,11 +141,7 @@ class CardsRuns(CardsChecks):
         if not running:
             outcome = textwrap.wrap(sentence(run.outcome), self.lower_cells, break_on_hyphens=False)
             return [*(compose((piece, "strong")) for piece in outcome), *stages]
-        stopping = (
-            "stopping …"
-            if run.cancel.is_set()
-            else f"{shown_key(self.host.keys_in_force['card-cancel'])} stops it"
-        )
+        stopping = "stopping …" if run.cancel.is_set() else f"{self.key_of('card-cancel')} stops it"
         return [*said, *stages, compose((stopping, "muted"))]
 
     def forget_test(self) -> None:
@@ -163,14 +158,12 @@ class CardsRuns(CardsChecks):
                 else "it has nothing to evaluate"
             )
         if action in ("card-probe", "card-boundary", "card-try") and self._run is not None:
-            return (
-                f"{self._run.title} is running; {shown_key(self.host.keys_in_force['card-cancel'])} stops it"
-            )
+            return f"{self._run.title} is running; {self.key_of('card-cancel')} stops it"
         if action in ("card-probe", "card-boundary"):
             found = precondition_of(card, self._field.key) if self._field.kind == "precondition" else None
             if found is None:
                 return "put the cursor on a precondition: that is what a probe breaks"
-            how = shown_key(self.host.keys_in_force["card-edit"])
+            how = self.key_of("card-edit")
             if found.probe is None and not found.check:
                 return f"nobody has said how to break {found.key}; {how} gives it a probe or a check"
             return ""

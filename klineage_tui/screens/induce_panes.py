@@ -211,11 +211,6 @@ class InducePanes(Place):
         width = max(20, lines.size.width - 2)
         lines.show(Lines(gate_lines(view, width)), keep_position=True)
 
-    def key_of(self, action: str) -> str:
-        from klineage_tui.keys import shown_key
-
-        return shown_key(self.host.keys_in_force[action])
-
     @staticmethod
     def lines_of(view: LineView) -> list[Line]:
         """What a view holds, for tests."""

@@ -10,7 +10,6 @@ from textual.app import ComposeResult
 from textual.containers import Container
 
 from klineage_tui.actions import bindings_for
-from klineage_tui.keys import shown_key
 from klineage_tui.library_search import Found, Query, checked_query, export, kernels, search, with_kernel
 from klineage_tui.presentation.library import Results, heading, hit_lines, nothing_found, result_rows
 from klineage_tui.screens.place import Place
@@ -126,7 +125,7 @@ class LibraryScreen(Place):
         named = (
             "for it"
             if self._query.names_target
-            else f"all of them; {self._key('library-search')} names a kernel"
+            else f"all of them; {self.key_of('library-search')} names a kernel"
         )
         shown = len(found.hits) + len(found.near)
         self.query_one("#found", Pane).entitle([("CARDS  ", ""), (f"{shown} {named}", "$foreground")])
@@ -149,15 +148,13 @@ class LibraryScreen(Place):
         cells = max(30, self.hit_view.size.width - 4)
         if hit is not None:
             pane.entitle(
-                [("WHY  ", ""), (sanitize(hit.row.id), "$foreground")], f"{self._key('open')} opens the card"
+                [("WHY  ", ""), (sanitize(hit.row.id), "$foreground")],
+                f"{self.key_of('open')} opens the card",
             )
             self.hit_view.show(Lines(hit_lines(hit, cells)))
         else:
             pane.entitle([("WHY  ", ""), (sanitize(self.current), "$foreground")])
             self.hit_view.show(Lines())
-
-    def _key(self, action: str) -> str:
-        return shown_key(self.host.keys_in_force[action])
 
     # -- moving and asking --------------------------------------------------------------------------
 
@@ -251,7 +248,7 @@ class LibraryScreen(Place):
             return "" if self.current else "there is no card to open"
         if action == "lift":
             return (
-                "" if self._sealed else f"no lineage is sealed yet: {self._key('seal')} in Induce seals one"
+                "" if self._sealed else f"no lineage is sealed yet: {self.key_of('seal')} in Induce seals one"
             )
         if action == "library-export":
             return (

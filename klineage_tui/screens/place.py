@@ -12,6 +12,7 @@ from textual.worker import Worker, get_current_worker
 
 from klineage_tui.actions import BY_ID
 from klineage_tui.crash import log_exception
+from klineage_tui.keys import shown_key
 from klineage_tui.widgets.action_bar import ActionBar
 from klineage_tui.widgets.too_small import TooSmall
 
@@ -187,6 +188,10 @@ class Place(Screen[None]):
         message.stop()
         if not message.worker.is_cancelled and self.is_attached:
             message.deliver()
+
+    def key_of(self, action: str) -> str:
+        """The key that does an action, as people know it."""
+        return shown_key(self.host.keys_in_force[action])
 
     def complain(self, sentence: str) -> None:
         """A toast for something that went wrong."""
