@@ -5,6 +5,11 @@ from __future__ import annotations
 import math
 
 
+def plural(number: int, noun: str) -> str:
+    """``1 card``, ``2 cards``."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
 def three(value: float) -> str:
     """Three significant digits, without an exponent where people would not write one."""
     if not math.isfinite(value):

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from klineage.errors import KlineageError
+from klineage.numbers import plural
 from klineage.proposer.settings import NO_BUDGET
 
 from klineage_tui.commands.common import (
@@ -18,7 +19,6 @@ from klineage_tui.commands.common import (
     add_lineage,
     add_trust,
     opened_walk,
-    plural,
     print_json,
     say,
     say_step,

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from klineage.errors import KlineageError
+from klineage.numbers import plural
 
 from klineage_tui.commands import card_deciding, card_editing
 from klineage_tui.commands.card_problems import problem_line, problem_rows
@@ -15,9 +16,9 @@ from klineage_tui.commands.common import (
     add_json,
     add_library,
     opened_library,
-    plural,
     print_json,
     say,
+    short_value,
     shown_command,
 )
 
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
     from klineage.skill.library import Entry, Library
 
     from klineage_tui.card_queue import Item
-
-_CELLS = 100  # of a value in a row
 
 
 def card_command(parser: argparse.ArgumentParser) -> Run:
@@ -86,9 +85,7 @@ def _list(arguments: argparse.Namespace, library: Library) -> int:
         print_json([_row(item, entry) for item, entry in _paired(items, entries)])
         return 0
     if not items:
-        say(
-            "no cards here yet; klineage lift --into library makes them, klineage library pull brings others"
-        )
+        say("no cards here yet; klineage lift --into library makes them, klineage library pull brings others")
     from klineage_tui.text.columns import pad, widest
 
     cells = widest([item.id for item in items])
@@ -198,7 +195,7 @@ def _history(arguments: argparse.Namespace, library: Library) -> int:
         for line in entry.reason.splitlines():
             say(f"    {line}")
         for change in changes[number] if changes else ():
-            say(f"    {change.field}: {_short(change.before)} -> {_short(change.after)}")
+            say(f"    {change.field}: {short_value(change.before)} -> {short_value(change.after)}")
     return 0
 
 
@@ -216,12 +213,6 @@ def _changes(library: Library, card_id: str, pair: Sequence[Any]) -> Sequence[An
 
         return (FieldChange("file", "", str(broken)),)
     return changed_fields(before, after)
-
-
-def _short(text: str) -> str:
-    from klineage_tui.text.columns import clip
-
-    return clip(" ".join(text.split()), _CELLS) or "(nothing)"
 
 
 def _lint(arguments: argparse.Namespace, library: Library) -> int:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from klineage.skill.library import Library
     from klineage.walk import Walk
 
+_VALUE_CELLS = 100  # of a value in a row
 Run = Callable[[argparse.Namespace], int]
 Command = Callable[[argparse.ArgumentParser], Run]
 
@@ -122,8 +123,11 @@ def say(text: str = "") -> None:
     print("\n".join(sanitize_lines(text)))
 
 
-def plural(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
+def short_value(text: str) -> str:
+    """The value of a field in one row."""
+    from klineage_tui.text.columns import clip
+
+    return clip(" ".join(text.split()), _VALUE_CELLS) or "(nothing)"
 
 
 def print_json(value: Any) -> None:

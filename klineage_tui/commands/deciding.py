@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from klineage.errors import KlineageError
+from klineage.numbers import plural
 
 from klineage_tui.commands.automatic import add_proposer, limit_of, proposer_of
 from klineage_tui.commands.common import (
@@ -16,7 +17,6 @@ from klineage_tui.commands.common import (
     add_lineage,
     add_trust,
     opened_walk,
-    plural,
     print_json,
     say,
     say_step,

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from klineage.errors import KlineageError
+from klineage.numbers import plural
 
 from klineage_tui.cli import default_workspace
 from klineage_tui.commands.common import (
@@ -16,7 +17,6 @@ from klineage_tui.commands.common import (
     add_json,
     add_workspace,
     opened_workspace,
-    plural,
     print_json,
     say,
 )

@@ -6,6 +6,7 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from klineage.errors import KlineageError
+from klineage.numbers import plural
 from klineage.proposer.settings import NO_BUDGET
 
 from klineage_tui.commands.common import (
@@ -13,7 +14,6 @@ from klineage_tui.commands.common import (
     add_json,
     add_workspace,
     opened_workspace,
-    plural,
     print_json,
     say,
     shown_command,

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from klineage.errors import KlineageError
+from klineage.numbers import plural
 
 from klineage_tui.cli import default_workspace
 from klineage_tui.commands.common import (
@@ -17,9 +18,9 @@ from klineage_tui.commands.common import (
     add_workspace,
     opened_library,
     opened_workspace,
-    plural,
     print_json,
     say,
+    short_value,
     shown_command,
 )
 
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
     from klineage.skill.library import Library
     from klineage.skill.library.merge import Side as Taken
     from klineage.skill.library.pull import CardConflict, Pulled
-
-_CELLS = 100  # of a value in a row of diff
 
 
 def library_command(parser: argparse.ArgumentParser) -> Run:
@@ -143,19 +142,13 @@ def _diff(arguments: argparse.Namespace) -> int:
         say(f"differs  {name}")
         for field in fields:
             say(f"         {field.field}")
-            say(f"           A  {_short(field.before)}")
-            say(f"           B  {_short(field.after)}")
+            say(f"           A  {short_value(field.before)}")
+            say(f"           B  {short_value(field.after)}")
     for problem in problems:
         say(f"broken   {problem}")
     if not (only_a or only_b or changed or problems):
         say("the same cards")
     return 0
-
-
-def _short(text: str) -> str:
-    from klineage_tui.text.columns import clip
-
-    return clip(" ".join(text.split()), _CELLS) or "(nothing)"
 
 
 def _side(where: str) -> Library:

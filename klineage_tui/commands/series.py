@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from klineage.errors import KlineageError
+from klineage.numbers import plural
 
 from klineage_tui.commands.common import (
     Run,
@@ -16,7 +17,6 @@ from klineage_tui.commands.common import (
     add_json,
     add_workspace,
     opened_workspace,
-    plural,
     print_json,
     say,
     shown_command,

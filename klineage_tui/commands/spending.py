@@ -7,13 +7,13 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from klineage.errors import KlineageError
+from klineage.numbers import plural
 
 from klineage_tui.commands.common import (
     Run,
     add_json,
     add_workspace,
     opened_workspace,
-    plural,
     print_json,
     say,
 )

@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
+from klineage.numbers import plural
+
 from klineage_tui.commands.common import (
     Run,
     add_host,
@@ -12,7 +14,6 @@ from klineage_tui.commands.common import (
     add_lineage,
     add_trust,
     opened_walk,
-    plural,
     print_json,
     say,
     shown_command,

@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+from klineage.numbers import plural
+
 from klineage_tui.actions import bindings_for
 from klineage_tui.card_queue import Item
 from klineage_tui.card_reading import Loaded, Shown, about, evidence_of, load, problems_of, revision_texts
@@ -132,7 +134,7 @@ class CardsScreen(CardsRuns):
     def _title_right(self, item: Item) -> str:
         """On what kernel it was checked, and how many problems lint names."""
         number = sum(map(len, self._problems.get(item.revision, {}).values()))
-        lint = f"{number} problem{'' if number == 1 else 's'} by lint" if number else ""
+        lint = f"{plural(number, 'problem')} by lint" if number else ""
         return "  ".join(filter(None, (self._target_name(item), lint)))
 
     # -- moving -------------------------------------------------------------------------------------

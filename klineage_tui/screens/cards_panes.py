@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from klineage.numbers import plural
 from textual.app import ComposeResult
 from textual.containers import Container, Vertical
 
@@ -158,10 +159,9 @@ class CardsPanes(Place):
             return
         self._behind = behind(item.card, self._field, item.marks, self.lower_cells, problems)
         number = len(self._behind.selectable)
-        count = f"{number} piece{'' if number == 1 else 's'} of evidence" if number else ""
         pane.entitle(
             [("BEHIND  ", ""), (str(self._field), "$foreground")],
-            f"{count}, enter opens one" if number else "",
+            f"{plural(number, 'piece')} of evidence, enter opens one" if number else "",
         )
         view.show(Lines(self._behind.lines, self._behind.selectable or None))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from klineage.numbers import plural
 from textual.app import ComposeResult
 from textual.containers import Horizontal
 from textual.suggester import SuggestFromList
@@ -32,10 +33,7 @@ class ExportDialog(Dialog[tuple[str, str]]):
     """
 
     def __init__(self, ids: Sequence[str], keys: dict[str, str]) -> None:
-        number = f"{len(ids)} card{'' if len(ids) == 1 else 's'}"
-        question = (
-            f"Write the {number} that hold here. The form is {', '.join([*FORMS][:-1])} or {[*FORMS][-1]}."
-        )
+        question = f"Write the {plural(len(ids), 'card')} that hold here. The form is {', '.join([*FORMS][:-1])} or {[*FORMS][-1]}."
         super().__init__("Export", question, "writes them", keys)
 
     def answer(self) -> ComposeResult:

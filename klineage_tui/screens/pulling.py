@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from klineage.numbers import plural
 from textual.app import ComposeResult
 from textual.suggester import SuggestFromList
 from textual.widgets import Input
@@ -114,11 +115,7 @@ def pulled_words(pulled: Pulled, where: str) -> str:
     if not pulled.added and not pulled.changed:
         said = f"There was nothing new in {where}"
     else:
-        said = f"{_count(len(pulled.added), 'card')} came from {where}, {len(pulled.changed)} changed"
+        said = f"{plural(len(pulled.added), 'card')} came from {where}, {len(pulled.changed)} changed"
     if pulled.lineages:
-        said += f"; {_count(len(pulled.lineages), 'lineage')} came with them"
+        said += f"; {plural(len(pulled.lineages), 'lineage')} came with them"
     return ". ".join((said, *pulled.problems[:2]))
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from klineage.errors import KlineageError
+from klineage.numbers import plural
 from klineage.proposer.cancel import Cancel
 from textual.app import ComposeResult
 from textual.containers import Vertical
@@ -60,7 +61,7 @@ class SealDialog(ModalScreen[bool]):
 
     def compose(self) -> ComposeResult:
         question = (
-            f"Turn {_count(self._states - 1, 'accepted step')} round: derive each one forward again, gate all "
+            f"Turn {plural(self._states - 1, 'accepted step')} round: derive each one forward again, gate all "
             f"{self._states} states, and write the lineage from naive to expert. {_undecided(self._pending)}"
             f"{_asked(self._asked)}"
         )
@@ -113,7 +114,7 @@ class SealDialog(ModalScreen[bool]):
         # A transition is named by its state, K1 to the expert; what is derived is gated in between.
         if text.startswith("K"):
             self.query_one(".title", Static).update(
-                f"Seal the lineage: {text.split()[0][1:]} of {_count(self._states - 1, 'transition')}"
+                f"Seal the lineage: {text.split()[0][1:]} of {plural(self._states - 1, 'transition')}"
             )
         self._show(self._lines, self._help("", "stops it; nothing is written then"))
 
@@ -122,7 +123,7 @@ class SealDialog(ModalScreen[bool]):
         derived = sum(step.forward == "derived" for step in steps)
         replayed = sum(step.forward == "replayed" for step in steps)
         sentence = (
-            f"Sealed: {len(steps)} states, {_count(derived, 'transition')} derived, {replayed} replayed."
+            f"Sealed: {len(steps)} states, {plural(derived, 'transition')} derived, {replayed} replayed."
         )
         reasons = [
             f"K{step.number} is replayed: {step.found}" for step in steps if step.forward == "replayed"
@@ -141,14 +142,10 @@ class SealDialog(ModalScreen[bool]):
         self._cancel.leave()
 
 
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
-
-
 def _undecided(pending: int) -> str:
     if not pending:
         return ""
-    return f"{_count(pending, 'proposal')} {'is' if pending == 1 else 'are'} still undecided."
+    return f"{plural(pending, 'proposal')} {'is' if pending == 1 else 'are'} still undecided."
 
 
 def _asked(names: Sequence[str]) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from klineage.interop.told import effect, sentence
+from klineage.numbers import plural
 from klineage.skill.retrieval import Hit, Retrieved
 from klineage.skill.retrieval.paths import Path, PathStep
 
@@ -88,7 +89,7 @@ def lines(found: Retrieved, ways: tuple[Path, ...], more: str = "--all") -> Iter
             f"; {found.hidden} hypothes{'is' if found.hidden == 1 else 'es'} not shown, {more} shows them"
         )
     where = sentence(found.target.stands_at)
-    yield f"{where}: {len(found.hits)} of {_many(found.considered, 'card')} hold{hidden}"
+    yield f"{where}: {len(found.hits)} of {plural(found.considered, 'card')} hold{hidden}"
     for hit in found.hits:
         yield from hit_lines(hit)
     if found.near:
@@ -127,12 +128,8 @@ def _about(hit: Hit) -> Iterator[str]:
 def _way_line(way: Path) -> str:
     have = ", ".join(dict.fromkeys(step.row.action for step in way.steps if step.state == "there"))
     on = " -> ".join(_on(step) for step in way.left)
-    gaps = f"; {_many(way.without, 'step')} of it without a card" if way.without else ""
+    gaps = f"; {plural(way.without, 'step')} of it without a card" if way.without else ""
     return sentence(f"the way of {way.lineage}{f', which has {have} too' if have else ''}: {on}{gaps}", _LINE)
-
-
-def _many(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def _on(step: PathStep) -> str:
