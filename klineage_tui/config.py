@@ -134,10 +134,13 @@ def _overrides(data: Mapping[str, object]) -> dict[str, str]:
 def editor_command(config: Config, environment: Mapping[str, str] | None = None) -> list[str]:
     """The external editor as an argument list: the configuration, $VISUAL, $EDITOR, in this order.
 
-    Raises KlineageError when none is set.
+    Raises KlineageError when none is set, or what is set is no command line.
     """
     environment = os.environ if environment is None else environment
     for text in (config.editor, environment.get("VISUAL", ""), environment.get("EDITOR", "")):
         if text.strip():
-            return shlex.split(text)
+            try:
+                return shlex.split(text)
+            except ValueError as problem:
+                raise KlineageError(f"the editor {text!r} is no command: {problem}") from problem
     raise KlineageError("no editor is set; export EDITOR=vim, or press e to edit here")

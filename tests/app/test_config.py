@@ -109,6 +109,8 @@ def test_which_editor() -> None:
     assert editor_command(Config(), {"VISUAL": "code", "EDITOR": "vi"}) == ["code"]
     with pytest.raises(KlineageError, match="EDITOR"):
         editor_command(Config(), {})
+    with pytest.raises(KlineageError, match="the editor 'vi \"' is no command: No closing quotation"):
+        editor_command(Config(), {"EDITOR": 'vi "'})
 
 
 @pytest.mark.parametrize(

@@ -7,12 +7,13 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from klineage.errors import KlineageError
 from klineage.resources import shipped
 from klineage.skill.card import ContractFeature, Scope
 from klineage.skill.retrieval import Retrieved, explain, likeness, retrieve
 from klineage.skill.retrieval.index import Row, index_of, row_of, together, without
 from klineage.skill.retrieval.paths import paths
-from klineage.skill.retrieval.target import Target, target_of
+from klineage.skill.retrieval.target import Target, named_target, target_of
 from klineage.walk.reading import read_kernel
 from klineage.workload import load
 
@@ -348,3 +349,12 @@ def test_many_cards_that_fail_do_not_hide_one_that_holds() -> None:
     found = retrieve(index_of([*failing, holding]), of_kernel(NAIVE), k=1, near=3)
     assert [hit.row.id for hit in found.hits] == ["c.z"]
     assert [hit.row.id for hit in found.near] == ["c.n0", "c.n1", "c.n10"]
+
+
+def test_a_workload_is_named_or_a_path_that_there_is() -> None:
+    assert named_target("of-tomorrow").workload == "of-tomorrow"
+    assert named_target(str(shipped("experts") / "gemm")).workload == "gemm"
+    assert named_target(str(shipped("experts") / "gemm" / "workload.py")).workload == "gemm"
+    for path in ("/nowhere/gemm", "gemm.py", "./gemm"):
+        with pytest.raises(KlineageError, match=f"no workload '{path}'; give the path"):
+            named_target(path)

@@ -15,7 +15,7 @@ from klineage.skill.card import Card
 from klineage.skill.library import Library
 from klineage.skill.retrieval.index import Index, index_of, together
 from klineage.skill.retrieval.index_file import open_index, source_of
-from klineage.skill.retrieval.target import Target, named_target, target_of
+from klineage.skill.retrieval.target import Target, is_path, named_target, target_of
 from klineage.walk import Walk
 from klineage.walk.opening import default_platform
 from klineage.walk.reading import SUFFIXES, kernel_of, read_kernel, surface_of
@@ -122,7 +122,8 @@ class Desk:
         if lineage:
             return self._of_lineage(lineage, platform, prior or (), action)
         if not named:
-            return named_target(workload, named.surface, platform, prior, action)
+            name = self.workload(workload).name if is_path(workload) else workload
+            return named_target(name, named.surface, platform, prior, action)
         if not workload:
             raise KlineageError(
                 "say what the kernel computes with workload: the name of a shipped one, or a path"

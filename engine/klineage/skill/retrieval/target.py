@@ -58,7 +58,8 @@ def named_target(
 ) -> Target:
     """As much of a target as somebody names, without a kernel.
 
-    workload: a name, or a path that ends in one. Raises KlineageError for a surface, platform or action that there is not.
+    workload: a name, also one that is not shipped, or the path of one. Raises KlineageError for a path, a surface, a
+    platform or an action that there is not.
     """
     from klineage.walk.reading import surface_of
 
@@ -66,9 +67,18 @@ def named_target(
     if platform:
         parse(platform)
     known = None if prior is None else tuple(dict.fromkeys(prior))
-    return Target(
-        PurePath(workload).name if workload else "", language, platform, known, checked_action(action)
-    )
+    return Target(_name(workload), language, platform, known, checked_action(action))
+
+
+def is_path(workload: str) -> bool:
+    """Whether a workload was given as a path, and not by its name."""
+    return bool(workload) and (PurePath(workload).name != workload or workload.endswith(".py"))
+
+
+def _name(workload: str) -> str:
+    from klineage.workload import load
+
+    return load(workload).name if is_path(workload) else workload
 
 
 def checked_action(action: str) -> str:
