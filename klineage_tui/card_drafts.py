@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from pathlib import Path
 
 from klineage.errors import KlineageError
+from klineage.files import write_whole
 from klineage.skill.card import check_id
 
 
@@ -20,10 +19,7 @@ class CardDrafts:
         """Keep what is being edited, in place of an earlier draft. Raises KlineageError when it cannot be written."""
         path = self._path(card_id)
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with tempfile.NamedTemporaryFile("wb", dir=path.parent, prefix=".draft-", delete=False) as file:
-                file.write(data)
-            os.replace(file.name, path)  # noqa: PTH105 - the atomic form of it
+            write_whole(path, data)
         except OSError as problem:
             raise KlineageError(f"{path}: the draft cannot be saved: {problem.strerror}") from problem
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import os
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from klineage.errors import KlineageError
+from klineage.files import write_whole
 from klineage.numbers import plural
 
 from klineage_tui.cli import default_workspace
@@ -120,7 +119,7 @@ def _records(
         for line in made:
             print(line.decode(), end="")
         return 0
-    _write(arguments.to, b"".join(made))
+    write_whole(arguments.to, b"".join(made), 0o644)
     if arguments.json:
         print_json(
             {
@@ -139,20 +138,6 @@ def _records(
 def _say_left_out(problems: list[str]) -> None:
     for problem in problems:
         say(f"left out: {problem}")
-
-
-def _write(file: Path, data: bytes) -> None:
-    """Whole or not at all."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}-")
-    try:
-        with os.fdopen(handle, "wb") as new:
-            new.write(data)
-        Path(name).chmod(0o644)
-        Path(name).replace(file)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
 
 
 def import_command(parser: argparse.ArgumentParser) -> Run:

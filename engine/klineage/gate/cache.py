@@ -8,13 +8,13 @@ import hashlib
 import json
 import os
 import shutil
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import klineage
 from klineage.errors import KlineageError
+from klineage.files import write_whole
 from klineage.gate.record import report_from_json, report_to_json
 from klineage.gate.request import GateRequest
 from klineage.gate.verdict import Report, Verdict
@@ -200,11 +200,4 @@ def _write(kind: str, name: str, data: bytes) -> None:
     """Write a file whole or not at all. A cache that cannot be written only costs time."""
     path = _path(kind, name)
     with contextlib.suppress(OSError):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, partial = tempfile.mkstemp(dir=path.parent, prefix=".partial-")
-        try:
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(data)
-            Path(partial).replace(path)
-        except OSError:
-            Path(partial).unlink(missing_ok=True)
+        write_whole(path, data)

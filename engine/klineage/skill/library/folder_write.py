@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from klineage.errors import KlineageError
+from klineage.files import write_whole
 from klineage.lineage import Workspace, bundle_create
 from klineage.skill.card import Card, Status
 from klineage.skill.library.library import Library
@@ -84,13 +84,10 @@ def _heads(workspace: Workspace, file: Path) -> bytes:
 
 
 def _replace(file: Path, data: bytes) -> None:
-    """Write a file whole or not at all."""
+    """Write a file, unless it says the same already."""
     try:
         if file.is_file() and file.read_bytes() == data:
             return
-        file.parent.mkdir(parents=True, exist_ok=True)
-        part = file.with_name(f".{file.name}.part")
-        part.write_bytes(data)
-        os.replace(part, file)  # noqa: PTH105 - atomic by name
+        write_whole(file, data, 0o644)
     except OSError as error:
         raise KlineageError(f"cannot write {file}: {error.strerror}") from error

@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-import tempfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from klineage.errors import KlineageError
+from klineage.files import write_whole
 from klineage.skill.file import parse
 from klineage.skill.library.folder import FolderShelf
 from klineage.skill.retrieval.index import COLUMNS, Index, Row, index_of, row_of, together, without
@@ -203,16 +203,7 @@ def _store(path: Path, kept: _Kept) -> None:
 
     body = msgspec.msgpack.encode(_packed(kept))
     with contextlib.suppress(OSError):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=".index")
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(_FORMAT + zlib.crc32(body).to_bytes(4, "big"))
-                file.write(body)
-            Path(name).replace(path)
-        except BaseException:
-            Path(name).unlink(missing_ok=True)
-            raise
+        write_whole(path, _FORMAT + zlib.crc32(body).to_bytes(4, "big") + body)
 
 
 def _packed(kept: _Kept) -> dict[str, Any]:
