@@ -125,6 +125,8 @@ def test_nothing_is_said_of_a_good_card() -> None:
         ),
         (replace(GOOD, action="prefech"), "action", "vocabulary"),
         (replace(GOOD, anchor=Anchor("the loop", "(for_statement)")), "anchor.query", "anchor"),
+        (replace(GOOD, anchor=Anchor("the loop", "(for_statement @anchor")), "anchor.query", "anchor"),
+        (replace(GOOD, anchor=Anchor("the loop", "(no_such_node) @anchor")), "anchor.query", "anchor"),
         (replace(GOOD, carrier=replace(GOOD.carrier, after=GOOD.carrier.before)), "carrier", "carrier"),
         (
             replace(GOOD, preconditions=(ALIGNED, replace(ALIGNED, key="p2", text=ALIGNED.text.upper()))),

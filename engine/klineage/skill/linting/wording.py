@@ -165,6 +165,15 @@ def _holds_number(text: str, value: str) -> bool:
     )
 
 
+def _query(card: Card) -> Iterator[Problem]:
+    from klineage.skill.anchors.finding import compiled_query  # loads the parsers
+
+    try:
+        compiled_query(card.surface, card.anchor.query)
+    except KlineageError as error:
+        yield Problem("anchor.query", "error", str(error), "anchor")
+
+
 def names(card: Card) -> Iterator[Problem]:
     """Words of the vocabulary that are almost right, and parts of a card that contradict each other."""
     from klineage.proposer.vocabulary import checked
@@ -173,9 +182,8 @@ def names(card: Card) -> Iterator[Problem]:
         checked(card.action)
     except KlineageError as error:
         yield Problem("action", "warning", str(error), "vocabulary")
-    if card.anchor.query and "@anchor" not in card.anchor.query:
-        text = "the query marks no place; put @anchor behind the node that is meant"
-        yield Problem("anchor.query", "error", text, "anchor")
+    if card.anchor.query:
+        yield from _query(card)
     if not card.anchor.text and not card.anchor.query:
         yield Problem("anchor", "warning", "it does not say where it acts", "anchor")
     if card.carrier.before and card.carrier.before == card.carrier.after:
