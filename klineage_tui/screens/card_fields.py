@@ -13,7 +13,7 @@ from textual.widgets import Input, Static
 
 from klineage_tui.card_edits import Asked
 from klineage_tui.keys import shown_key
-from klineage_tui.screens.dialog import Dialog
+from klineage_tui.screens.dialog import FormDialog
 from klineage_tui.text.sanitize import sanitize
 
 _REASON = "reason"
@@ -27,7 +27,7 @@ class Typed:
     reason: str
 
 
-class FieldDialog(Dialog[Typed]):
+class FieldDialog(FormDialog[Typed]):
     """Dismissed with what was typed, or None. Nothing that ``wrong`` names is taken.
 
     wrong: raises KlineageError for values that cannot be so, with the sentence to show. problem: why what was sent
@@ -37,10 +37,7 @@ class FieldDialog(Dialog[Typed]):
     DEFAULT_CSS = """
     FieldDialog > Vertical { width: 96; }
     FieldDialog #field-rows { height: auto; margin-top: 1; }
-    FieldDialog .row { height: 1; }
-    FieldDialog .label { width: 14; color: $muted; }
-    FieldDialog .row Input, FieldDialog .row Input:focus { width: 1fr; margin-top: 0; }
-    FieldDialog .row Input:focus { background: $border-blurred; }
+    FieldDialog .label { width: 14; }
     FieldDialog #field-problem { color: $verdict-warn; height: auto; min-height: 2; max-height: 4; margin-top: 1; }
     """
 
@@ -98,15 +95,6 @@ class FieldDialog(Dialog[Typed]):
     def on_input_changed(self) -> None:
         if self.is_mounted:
             self.query_one("#field-problem", Static).update(sanitize(self.problem()) or self._problem)
-
-    def action_dialog_next(self) -> None:
-        self.focus_next(Input)
-
-    def action_dialog_previous(self) -> None:
-        self.focus_previous(Input)
-
-    def on_input_submitted(self) -> None:
-        self.action_dialog_confirm()
 
     def action_dialog_confirm(self) -> None:
         if problem := self.problem():

@@ -1,4 +1,4 @@
-"""Small questions on top of a place: yes or no, and a typed reason."""
+"""Small questions on top of a place: yes or no, a typed reason, and what forms share."""
 
 from __future__ import annotations
 
@@ -57,6 +57,30 @@ class Dialog(ModalScreen[Answer]):
 
     def action_dialog_cancel(self) -> None:
         self.dismiss(None)
+
+
+class FormDialog(Dialog[Answer]):
+    """A dialog with several inputs, a labelled row each; enter in any of them answers."""
+
+    DEFAULT_CSS = """
+    FormDialog .row { height: 1; }
+    FormDialog .label { color: $muted; }
+    FormDialog .row Input, FormDialog .row Input:focus { width: 1fr; margin-top: 0; }
+    FormDialog .row Input:focus { background: $border-blurred; }
+    """
+
+    def action_dialog_next(self) -> None:
+        self.focus_next(Input)
+
+    def action_dialog_previous(self) -> None:
+        self.focus_previous(Input)
+
+    def on_input_submitted(self) -> None:
+        self.action_dialog_confirm()
+
+    def action_dialog_confirm(self) -> None:
+        """Dismiss with what is typed, or say what is missing."""
+        raise NotImplementedError
 
 
 class Confirm(Dialog[bool]):

@@ -10,7 +10,7 @@ from textual.containers import Horizontal
 from textual.suggester import SuggestFromList
 from textual.widgets import Input, Static
 
-from klineage_tui.screens.dialog import Dialog
+from klineage_tui.screens.dialog import FormDialog
 
 FORMS = {
     "one": "one Agent Skill for all of them, a reference file for each card",
@@ -20,15 +20,13 @@ FORMS = {
 }
 
 
-class ExportDialog(Dialog[tuple[str, str]]):
+class ExportDialog(FormDialog[tuple[str, str]]):
     """Dismissed with (form, folder or file), or None."""
 
     DEFAULT_CSS = """
     ExportDialog > Vertical { width: 84; }
-    ExportDialog .row { height: 1; margin-top: 1; }
-    ExportDialog .label { width: 9; color: $muted; }
-    ExportDialog .row Input, ExportDialog .row Input:focus { width: 1fr; margin-top: 0; }
-    ExportDialog .row Input:focus { background: $border-blurred; }
+    ExportDialog .row { margin-top: 1; }
+    ExportDialog .label { width: 9; }
     ExportDialog #export-hint { padding-left: 9; color: $muted; height: auto; min-height: 2; }
     """
 
@@ -56,15 +54,6 @@ class ExportDialog(Dialog[tuple[str, str]]):
     def on_input_changed(self) -> None:
         hint = FORMS.get(self._value("form"), f"there are {', '.join(FORMS)}")
         self.query_one("#export-hint", Static).update(hint)
-
-    def action_dialog_next(self) -> None:
-        self.focus_next(Input)
-
-    def action_dialog_previous(self) -> None:
-        self.focus_previous(Input)
-
-    def on_input_submitted(self) -> None:
-        self.action_dialog_confirm()
 
     def action_dialog_confirm(self) -> None:
         form, to = self._value("form"), self._value("to")

@@ -14,7 +14,7 @@ from textual.suggester import Suggester
 from textual.widgets import Input, Static
 
 from klineage_tui.keys import shown_key
-from klineage_tui.screens.dialog import Dialog
+from klineage_tui.screens.dialog import FormDialog
 from klineage_tui.text.columns import clip
 from klineage_tui.text.sanitize import sanitize
 
@@ -57,17 +57,15 @@ class _Words(Suggester):
         return next((before + each for each in found if each.startswith(word)), None)
 
 
-class NameStep(Dialog[Said]):
+class NameStep(FormDialog[Said]):
     """Enter takes what is written; dismissed with it, or with None when the person goes back.
 
     problem: why what was said before cannot be so. An action that is sent a second time is meant as it is.
     """
 
     DEFAULT_CSS = """
-    NameStep .row { height: 1; margin-top: 1; }
-    NameStep .label { width: 9; color: $muted; }
-    NameStep .row Input, NameStep .row Input:focus { width: 1fr; margin-top: 0; }
-    NameStep .row Input:focus { background: $border-blurred; }
+    NameStep .row { margin-top: 1; }
+    NameStep .label { width: 9; }
     NameStep #naming-hint { padding-left: 9; color: $muted; height: 1; }
     NameStep #naming-problem { color: $verdict-warn; }
     """
@@ -105,15 +103,6 @@ class NameStep(Dialog[Said]):
 
     def _value(self, field: str) -> str:
         return self.query_one(f"#naming-{field}", Input).value.strip()
-
-    def action_dialog_next(self) -> None:
-        self.focus_next(Input)
-
-    def action_dialog_previous(self) -> None:
-        self.focus_previous(Input)
-
-    def on_input_submitted(self) -> None:
-        self.action_dialog_confirm()
 
     def action_dialog_confirm(self) -> None:
         action, title = self._value("action"), self._value("title")
