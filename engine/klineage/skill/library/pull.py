@@ -57,7 +57,8 @@ class Conflicts(KlineageError):
         more = f" and {len(conflicts) - 4} more" if len(conflicts) > 4 else ""
         super().__init__(
             f"{name} and this library have changed the same fields: {named}{more}; nothing was changed, "
-            "take a side of each with --take CARD:FIELD=ours or =theirs"
+            "take a side of each with --take CARD:FIELD=ours or =theirs, of a whole card with --take CARD=theirs, "
+            "of all with --take '*=theirs'"
         )
         self.conflicts = conflicts
 
