@@ -190,7 +190,9 @@ def test_splitting_moves_claims_with_what_shows_them() -> None:
 def test_only_cards_in_use_that_look_alike_are_offered() -> None:
     same_step = named("c.one", intent="Something else")
     other_step = named("c.two", intent="Unlike", evidence=(Evidence("e1", "transition", "topk", "d" * 40),))
-    found = twins([PREFETCH, same_step, other_step, retired(named("c.three"), "old")])
+    elsewhere = (Evidence("e1", "transition", "bmm", "f" * 40),)
+    other_place = named("c.four", contract=Contract(), evidence=elsewhere)
+    found = twins([PREFETCH, same_step, other_step, other_place, retired(named("c.three"), "old")])
     assert [(pair.one, pair.two) for pair in found] == [("c.prefetch", "c.one")]
     assert "the step aaaaaaaaaa of gemm" in found[0].why
 

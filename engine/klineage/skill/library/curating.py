@@ -205,6 +205,8 @@ def _alike(one: Card, two: Card) -> str:
     if shared:
         lineage, commit = min(shared)
         return f"both were lifted from the step {commit[:10]} of {lineage or 'a lineage'}"
+    if set(one.contract.provides) != set(two.contract.provides):
+        return ""  # they could not be united
     words = SequenceMatcher(None, _plain(one.intent).split(), _plain(two.intent).split(), autojunk=False)
     if words.ratio() >= _ALIKE:
         return "both are a card of this action, and their intents say almost the same"
