@@ -66,9 +66,11 @@ def standing_of(card: Card, marks: Marks) -> tuple[Standing, str]:
         return "disagreement", disagreement
     if stale := _stale(card, marks):
         return "stale", stale
-    untested = [p.key for p in card.preconditions if p.probe is not None and p.probe.outcome == "untested"]
-    if untested:
-        return "probe", f"{_listed(untested)} {_is(untested)} not probed yet"
+    untested = {p.key: p.probe for p in card.preconditions if p.probe and p.probe.outcome == "untested"}
+    if never := [key for key, probe in untested.items() if not probe.found]:
+        return "probe", f"{_listed(never)} {_is(never)} not probed yet"
+    for key, probe in untested.items():
+        return "probe", f"{key} was probed and nothing was shown: {probe.found}"
     return _decided(card, marks)
 
 

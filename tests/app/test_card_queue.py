@@ -70,6 +70,9 @@ STANDINGS = {
     ),
     "accepted where it had failed": (tried(tried(DONE, accepted=False), "v2", when="2"), "accept", "v2 shows it"),
     "nothing that a trial could show": (replace(DONE, effects=()), "try", "declares no gain"),
+    "a probe that showed nothing": (
+        probed(CARD, "untested", "too noisy"), "probe", "p1 was probed and nothing was shown: too noisy",
+    ),
     "retired": (replace(DONE, status="retired", retired="merged into c.hint"), "retired", "merged into c.hint"),
 }  # fmt: skip
 
@@ -135,7 +138,7 @@ def test_rows_say_the_state_in_a_word_first() -> None:
     assert rows[0].startswith("! BROKEN    c.broken")
     assert any(row.startswith("? ACCEPT?   c.card-") for row in rows)
     assert any(row.startswith("x retired   c.card-") for row in rows)
-    assert queue_counts(queue_of(items())) == "14 of 16 need you"
+    assert queue_counts(queue_of(items())) == "15 of 17 need you"
 
 
 @pytest.mark.parametrize("cells", [40, 76, 120])
