@@ -7,6 +7,7 @@ named by the place of the repository and the lineage's first commit. Deleting a 
 from __future__ import annotations
 
 import hashlib
+import shlex
 from pathlib import Path
 
 from klineage.errors import KlineageError
@@ -34,7 +35,8 @@ def require(workspace: Workspace, lineage_id: str) -> None:
     if not is_trusted(workspace, lineage_id):
         raise Untrusted(
             f"{lineage_id} in {workspace.path} was not made here, and a gate runs its code: read its kernel and its "
-            f"workload.py (klineage show {lineage_id} 0 --source), then add --trust; the answer is remembered"
+            f"workload.py (klineage show {lineage_id} 0 --source -w {shlex.quote(str(workspace.path))}), then add "
+            "--trust; the answer is remembered"
         )
 
 
