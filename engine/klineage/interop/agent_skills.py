@@ -19,7 +19,7 @@ from typing import Literal, get_args
 
 import klineage
 from klineage.errors import KlineageError
-from klineage.interop.told import effect, sentence, told
+from klineage.interop.told import best_effect, effect, sentence, told
 from klineage.skill.card import Card
 
 Layout = Literal["one", "family", "each"]
@@ -133,7 +133,7 @@ def _exported(place: Path) -> bool:
 
 def _each(card: Card) -> Skill:
     name = card.id.replace(".", "-")
-    gains = f" Gains {effect(card.effects[0])}." if card.effects else ""
+    gains = f" Gains {effect(best_effect(card.effects))}." if card.effects else ""
     use = f"Use when optimizing a {_language(card)} kernel where this holds: {_conditions(card)}"
     body = told(card).split("\n", 1)[1]
     description = f"{sentence(card.intent).rstrip('.')}.{gains} {use}"
@@ -186,7 +186,7 @@ _HOW = (
 def _listed(language: str, cards: Iterable[Card]) -> Iterator[str]:
     yield from ("", f"## {language}", "")
     for card in cards:
-        gain = f" {effect(card.effects[0])}." if card.effects else ""
+        gain = f" {effect(best_effect(card.effects))}." if card.effects else ""
         mark = "" if card.status == "admitted" else f" ({card.status})"
         yield f"- [{card.id}](references/{card.id}.md){mark}: {_plain(sentence(card.intent, 160))}{_plain(gain)}"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from klineage.interop.told import effect, sentence
+from klineage.interop.told import best_effect, effect, sentence
 from klineage.numbers import plural
 from klineage.skill.retrieval import Hit, Retrieved
 from klineage.skill.retrieval.paths import Path, PathStep
@@ -108,7 +108,7 @@ def hit_lines(hit: Hit) -> Iterator[str]:
 
 def _about(hit: Hit) -> Iterator[str]:
     if hit.row.effects:
-        yield f"gains {effect(hit.row.effects[0])}"
+        yield f"gains {effect(best_effect(hit.row.effects))}"
     for need in hit.needs:
         if need.kind == "conflict":
             yield f"not here: {need.why}"

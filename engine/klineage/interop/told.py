@@ -7,7 +7,7 @@ that nothing inside it can close.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from klineage.lineage.message import one_line, paragraphs
 from klineage.numbers import three
@@ -61,6 +61,11 @@ def effect(one: Effect) -> str:
     where = f"on {one.platform} for {one.workload}{size}"
     says = " (an exact count, which says nothing of time)" if one.trust == "interpreted" else ""
     return sentence(f"{three(one.gain)}x{interval} {one.quantity}, {one.trust}, {where}{says}")
+
+
+def best_effect(effects: Sequence[Effect]) -> Effect:
+    """The one to speak of where there is room for one: a time before a count, the largest gain first."""
+    return max(effects, key=lambda e: (e.quantity == "time", e.gain))
 
 
 def fenced(code: str, language: str, longest: int) -> list[str]:

@@ -58,6 +58,14 @@ def test_layouts(tmp_path: Path, layout: Layout, names: list[str]) -> None:
         assert bool(links) == (layout != "each")
 
 
+def test_a_line_of_a_card_speaks_of_its_best_effect() -> None:
+    card = LIBRARY[0]
+    count = replace(card.effects[0], quantity="bytes", gain=9.0, low=9.0, high=9.0, trust="interpreted")
+    less = replace(card.effects[0], gain=1.1, low=1.05, high=1.15)
+    (skill,) = skills([replace(card, effects=(count, less, *card.effects))])
+    assert "1.30x \\[1.20, 1.40] time" in skill.files["SKILL.md"].decode()
+
+
 def test_what_an_agent_reads_of_a_card() -> None:
     text = told(LIBRARY[0])
     for wanted in (
