@@ -49,7 +49,10 @@ class Query:
 
 @dataclass(frozen=True)
 class Found:
-    """The answer: what holds, best first; what does not yet; the ways on; what was left out, and what is broken."""
+    """The answer: what holds, best first; what does not yet; the ways on; what was left out, and what is broken.
+
+    names_target: whether there was anything that a card could hold for; otherwise all cards with the words are there.
+    """
 
     target: str
     hits: tuple[Hit, ...] = ()
@@ -58,6 +61,7 @@ class Found:
     hidden: int = 0
     total: int = 0
     problems: tuple[str, ...] = ()
+    names_target: bool = True
 
 
 def checked_query(query: Query) -> Query:
@@ -85,7 +89,9 @@ def search(library: Library, query: Query, choice: Choice | None) -> Found:
     kept = tuple(hit for hit in got.hits if has_words(hit.row, query.words))
     near = tuple(hit for hit in got.near if has_words(hit.row, query.words))
     problems = tuple(opened.problems.values())
-    return Found(target.stands_at, kept, near, ways, got.hidden, len(opened.index), problems)
+    return Found(
+        target.stands_at, kept, near, ways, got.hidden, len(opened.index), problems, query.names_target
+    )
 
 
 def _target(query: Query, choice: Choice | None) -> Target:

@@ -48,10 +48,10 @@ def result_rows(found: Found, cells: int) -> Results:
     """Every hit with its first reasons, every near miss with what it needs, then the lineages that lead on."""
     rows = Results()
     for title, hits in (("HOLDS HERE", found.hits), ("NOT YET", found.near)):
-        if hits:
+        if hits and found.names_target:
             _heading(rows, title, str(len(hits)))
-            for hit in hits:
-                _hit(rows, hit, cells)
+        for hit in hits:
+            _hit(rows, hit, cells)
     if found.ways:
         _heading(rows, "WAYS ON", "lineages that lead on from here, step by step")
         for way in found.ways:
@@ -185,8 +185,9 @@ def nothing_found(found: Found, keys: Mapping[str, str], hypotheses: bool) -> st
     if not found.total:
         return f"No cards yet. {key['library-pull']} brings the shipped ones; {key['lift']} lifts your own from a sealed lineage."
     if found.hidden and not hypotheses:
+        none = "holds here" if found.names_target else "says anything of this"
         return (
-            f"No admitted card holds here. {key['library-all']} shows the {found.hidden} hypotheses too; "
+            f"No admitted card {none}. {key['library-all']} shows the {found.hidden} hypotheses too; "
             f"{key['library-search']} asks for something else."
         )
     return f"No card says anything of this. {key['library-search']} asks for something else."

@@ -122,10 +122,11 @@ class LibraryScreen(Place):
         view.placeholder = nothing_found(found, self.host.keys_in_force, self._query.hypotheses)
         view.show(Lines(self._rows.lines, self._rows.selectable), keep_position=True)
         view.move_to(self._rows.ids.index(here) if here in self._rows.ids else 0, tell=False)
+        every = "with these words" if words else "all of them"
         named = (
             "for it"
             if self._query.names_target
-            else f"all of them; {self.key_of('library-search')} names a kernel"
+            else f"{every}; {self.key_of('library-search')} names a kernel"
         )
         shown = len(found.hits) + len(found.near)
         self.query_one("#found", Pane).entitle([("CARDS  ", ""), (f"{shown} {named}", "$foreground")])
@@ -276,5 +277,6 @@ def _no_kernel(name: str) -> None:
     from klineage.errors import KlineageError
 
     raise KlineageError(
-        f"there is no kernel {name!r} here: a lineage of this workspace, its :K0, or an expert's file"
+        f"there is no kernel {name!r} here: a lineage of this workspace, its :K0, or an expert's file; "
+        "klineage retrieve FILE asks for a file of yours"
     )

@@ -240,6 +240,9 @@ def test_rows_name_what_a_near_miss_needs(library: Library) -> None:
         assert all(len(line.text) <= cells and "\x1b" not in line.text for line in shown.lines)
         assert [shown.ids[i] for i in sorted(shown.selectable)] == [h.row.id for h in (*got.hits, *got.near)]
     assert "BROKEN  c.x.md:3: broken" in shown.lines[-1].text
+    assert "HOLDS HERE" in shown.lines[0].text
+    listed = result_rows(replace(found, names_target=False), 90)
+    assert listed.ids[0] and not any("HOLDS HERE" in line.text for line in listed.lines)
     for hit in (*got.hits, *got.near):
         said = "\n".join(line.text for line in hit_lines(hit, 60))
         assert all(f"{match.dimension} " in said for match in hit.matches)
@@ -257,6 +260,9 @@ def test_queries() -> None:
     assert "No cards yet" in nothing_found(empty, keys, hypotheses=False)
     assert "v shows the 3 hypotheses" in nothing_found(
         replace(empty, total=3, hidden=3), keys, hypotheses=False
+    )
+    assert "No admitted card says anything of this." in nothing_found(
+        replace(empty, total=3, hidden=3, names_target=False), keys, hypotheses=False
     )
     assert "asks for something else" in nothing_found(replace(empty, total=3), keys, hypotheses=True)
 
