@@ -41,7 +41,7 @@ from klineage.skill.admission import (
 from klineage.skill.admission import trying as trying_module
 from klineage.skill.admission.by_patch import patched
 from klineage.skill.admission.held_out import operator_of
-from klineage.skill.card import Card, Carrier, Contract, ContractFeature, Effect, Precondition
+from klineage.skill.card import Card, Carrier, Contract, ContractFeature, Effect, Precondition, Verification
 from klineage.skill.file import parse, render
 from klineage.skill.library import Library, report_name
 from klineage.skill.lift import source_of
@@ -514,6 +514,12 @@ def test_suggestions_are_held_out_and_say_why(tmp_path: Path) -> None:
         known = sources(card, library.lineage)
         assert {source.workload for source in known} == {"softmax"}
         found = held_out_targets(card, known, workspace)
+        overtaken = Verification(
+            "v1", found[-1].target.name, "softmax", "c", "cpu-x86-64-v3", (), "rules:register-tile", True, "so it was",
+            ("workload",), rested_on={"anchor": "of other words"},
+        )  # fmt: skip
+        again = held_out_targets(replace(card, verification=(overtaken,)), known, workspace)
+    assert again[0].target.name == found[-1].target.name, "what an edit has overtaken is tried again there"
     assert found[0].fits
     assert {"rmsnorm", "layernorm", "add_rmsnorm", "topk"} <= {
         one.target.workload.name for one in found if one.fits

@@ -15,6 +15,7 @@ from klineage.skill.admission.held_out import Source, held_out, why_held_out
 from klineage.skill.admission.refusing import unfit
 from klineage.skill.admission.target import KERNEL_FILES, Target, less, of_file, of_state
 from klineage.skill.card import Card
+from klineage.skill.staleness import stale
 
 _SUFFIX = {"c": ".c", "triton": ".py", "cuda": ".cu"}
 _ORDER = ("workload", "platform", "surface", "prior_actions", "capabilities")
@@ -40,6 +41,8 @@ def held_out_targets(
 ) -> tuple[Suggestion, ...]:
     """Kernels of the card's language that differ from everything it was lifted from, the most unlike first.
 
+    Before all others stand those on which a trial accepted the card that an edit has overtaken: they show it again.
+
     The shipped experts, the states of the workspace's sealed lineages, and ``paths``. What has the mechanism already is
     taken apart by rules until it has not. A kernel that lacks what the card requires is left out. Nothing is gated.
     """
@@ -51,7 +54,9 @@ def held_out_targets(
             adapted = fit.adapted if fit is not None else ()
             why = why_held_out(target, dims)
             found[target.kernel.hash] = Suggestion(target, dims, why, fit is not None, adapted)
-    return tuple(sorted(found.values(), key=_rank))
+    overtaken = stale(card)
+    again = {trial.target for trial in card.verification if trial.accepted and trial.key in overtaken}
+    return tuple(sorted(found.values(), key=lambda one: (one.target.name not in again, *_rank(one))))
 
 
 def _rank(suggestion: Suggestion) -> tuple[bool, int, int, str]:
