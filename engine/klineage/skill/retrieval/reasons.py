@@ -71,7 +71,7 @@ def _by_workload(row: Row, target: Target) -> Iterator[Match]:
     if worth:
         near = "" if worth in (1, likeness.DECLARED) else f", which is like {target.workload}"
         yield Match(
-            "workload", worth, f"{_how(row, best, row.verified.workloads, (w for w, _ in row.lifted))}{near}"
+            "workload", worth, f"{_how(best, row.verified.workloads, (w for w, _ in row.lifted))}{near}"
         )
 
 
@@ -92,7 +92,7 @@ def _by_platform(row: Row, target: Target) -> Iterator[Match]:
             f", which {target.platform} satisfies" if best not in (target.platform, likeness.ANYWHERE) else ""
         )
         yield Match(
-            "platform", worth, f"{_how(row, best, row.verified.platforms, (p for _, p in row.lifted))}{more}"
+            "platform", worth, f"{_how(best, row.verified.platforms, (p for _, p in row.lifted))}{more}"
         )
 
 
@@ -110,7 +110,7 @@ def _by_prior(row: Row, target: Target) -> Iterator[Match]:
         )
 
 
-def _how(row: Row, value: str, verified: tuple[str, ...], lifted: Iterator[str]) -> str:
+def _how(value: str, verified: tuple[str, ...], lifted: Iterator[str]) -> str:
     if value in verified:
         return f"verified on {value}"
     if value in lifted:
