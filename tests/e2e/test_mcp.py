@@ -163,3 +163,18 @@ def test_without_the_extra_it_says_what_to_install(
 def test_a_workspace_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["mcp", "-w", str(tmp_path / "missing")]) == 1
     assert "there is no folder" in capsys.readouterr().err
+
+
+async def test_a_wrong_call_is_one_sentence(place: Path) -> None:
+    async with client(place) as agent:
+        for tool, arguments, said in (
+            ("show", {}, "show: card is missing"),
+            ("show", {"card": 5}, "show: card is 5; input should be a valid string"),
+            ("lineage", {"lineage": "x"}, "lineage has no argument 'lineage'; it has id, step"),
+            ("retrieve", {"k": 0}, "retrieve: k is 0; input should be greater than or equal to 1"),
+            ("retrieve", {"workload": "/nowhere/workload.py"}, "no workload '/nowhere/workload.py'"),
+        ):
+            answer = await agent.call_tool(tool, arguments)
+            assert answer.is_error
+            assert said in answer.content[0].text
+            assert "\n" not in answer.content[0].text

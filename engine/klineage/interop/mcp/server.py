@@ -15,8 +15,8 @@ import anyio.from_thread
 import anyio.to_thread
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
-from mcp_types import CallToolResult, TextContent, ToolAnnotations
-from pydantic import Field
+from mcp_types import CallToolResult, InputRequiredResult, TextContent, ToolAnnotations
+from pydantic import Field, ValidationError
 
 import klineage
 from klineage.errors import KlineageError
@@ -27,6 +27,7 @@ from klineage.interop.mcp.desk import Desk, Named
 from klineage.interop.mcp.tools import Said
 
 P = ParamSpec("P")
+_SHOWN = 60  # characters of an argument that is refused
 
 _INSTRUCTIONS = (
     "Optimizations of compute kernels (Triton, CUDA, C), each with what must hold first, what it gained and what breaks without "
@@ -55,9 +56,41 @@ Prior = Annotated[
 ]
 
 
+class _Server(MCPServer[Any]):
+    """Says in one sentence what is wrong with a call, and refuses an argument that a tool has not."""
+
+    async def call_tool(
+        self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
+    ) -> CallToolResult | InputRequiredResult:
+        known = {tool.name: list(tool.input_schema.get("properties", ())) for tool in await self.list_tools()}
+        for argument in arguments:
+            if name in known and argument not in known[name]:
+                there = ", ".join(known[name])
+                raise ToolError(f"{name} has no argument {argument!r}; it has {there}")
+        try:
+            return await super().call_tool(name, arguments, context)
+        except ToolError as error:
+            if not isinstance(error.__cause__, ValidationError):
+                raise
+            raise ToolError(f"{name}: {_wrong(error.__cause__)}") from error
+
+
+def _wrong(error: ValidationError) -> str:
+    said = []
+    for each in error.errors(include_url=False):
+        argument = ".".join(map(str, each["loc"]))
+        if each["type"] == "missing":
+            said.append(f"{argument} is missing")
+        else:
+            given = repr(each["input"])
+            shown = given if len(given) <= _SHOWN else f"{given[:_SHOWN]}..."
+            said.append(f"{argument} is {shown}; {each['msg'][:1].lower()}{each['msg'][1:]}")
+    return "; ".join(said)
+
+
 def build(desk: Desk) -> MCPServer[Any]:
     """The server over what a desk has open."""
-    server: MCPServer[Any] = MCPServer(
+    server = _Server(
         "klineage", instructions=_INSTRUCTIONS, version=klineage.__version__, log_level="WARNING"
     )
     _reading(server, desk)
