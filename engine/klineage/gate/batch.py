@@ -27,7 +27,18 @@ from klineage.gate.run import prepare
 from klineage.gate.verdict import Report
 from klineage.kernel import Kernel
 
-_PARTS = ("errors", "kernel", "numbers", "resources", "platform", "workload", "worker", "executor", "gate")
+_PARTS = (
+    "errors",
+    "files",
+    "kernel",
+    "numbers",
+    "resources",
+    "platform",
+    "workload",
+    "worker",
+    "executor",
+    "gate",
+)
 _LARGEST = 256 << 20
 FORMAT = 1
 
