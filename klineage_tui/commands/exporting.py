@@ -119,7 +119,10 @@ def _records(
         for line in made:
             print(line.decode(), end="")
         return 0
-    write_whole(arguments.to, b"".join(made), 0o644)
+    try:
+        write_whole(arguments.to, b"".join(made), 0o644)
+    except OSError as error:
+        raise KlineageError(f"cannot write {arguments.to}: {error.strerror}") from error
     if arguments.json:
         print_json(
             {

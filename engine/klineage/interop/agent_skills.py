@@ -89,7 +89,7 @@ def write(skills: Iterable[Skill], folder: Path, *, force: bool = False) -> tupl
     """Write each skill to a folder of its name under ``folder``; returns those folders.
 
     A folder that was exported before is replaced as a whole. Raises KlineageError, before anything is written, for
-    one that holds something else, unless ``force``.
+    one that holds something else, unless ``force``; and for a folder that cannot be written.
     """
     planned = [(skill, folder / skill.name) for skill in skills]
     for _, place in planned:
@@ -98,7 +98,10 @@ def write(skills: Iterable[Skill], folder: Path, *, force: bool = False) -> tupl
                 f"{place} is there already and klineage has not written it; move it away, or say --force"
             )
     for skill, place in planned:
-        _write(skill, place)
+        try:
+            _write(skill, place)
+        except OSError as error:
+            raise KlineageError(f"cannot write {place}: {error.strerror}") from error
     return tuple(place for _, place in planned)
 
 

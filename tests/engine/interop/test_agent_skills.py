@@ -117,6 +117,8 @@ def test_what_is_not_ours_is_not_overwritten(tmp_path: Path) -> None:
     assert [child.name for child in tmp_path.iterdir()] == ["c-unroll"]
     write(skills(LIBRARY, "each"), tmp_path, force=True)
     assert "made-by: klineage" in (foreign / "SKILL.md").read_text()
+    with pytest.raises(KlineageError, match=r"cannot write .*SKILL\.md/c-.*: "):
+        write(skills(LIBRARY, "each"), foreign / "SKILL.md")
 
 
 def test_exporting_again_replaces_the_whole_folder(tmp_path: Path) -> None:

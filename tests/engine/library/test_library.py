@@ -62,7 +62,7 @@ def test_of_two_editors_the_second_is_told_who_was_first(library: Library, works
     with pytest.raises(Moved, match=r"Bo has changed c\.prefetch meanwhile \(Edit c\.prefetch: intent\)"):
         other.save(replace(PREFETCH, intent="Fetch late"), "Cy", expected=seen)
     assert other.get("c.prefetch").intent == "Fetch early"
-    with pytest.raises(Moved):
+    with pytest.raises(Moved, match=r"there is a card c\.prefetch already; .* take another id"):
         other.save(PREFETCH, expected="")
     with pytest.raises(Moved, match=r"no card c\.other here"):
         other.save(named("c.other"), expected=seen)

@@ -61,7 +61,7 @@ def commit(
         listed = shelf.listing(tip)
         for card_id, revision in (expected or {}).items():
             if listed.get(card_file(card_id), "") != revision:
-                raise Moved(_moved(shelf, card_id))
+                raise Moved(_moved(shelf, card_id) if revision else _there(card_id))
         old = _reader(shelf, listed)
         made = {key: pair for key, pair in make(old).items() if pair[1] != old(key)}
         files = {card_file(key): data for key, (_, data) in made.items()}
@@ -79,6 +79,10 @@ def _reader(shelf: GitShelf, listed: Mapping[str, str]) -> Callable[[str], bytes
         return shelf.contents({path: listed[path]})[path] if listed.get(path) else b""
 
     return read
+
+
+def _there(card_id: str) -> str:
+    return f"there is a card {card_id} already; nothing was changed, take another id"
 
 
 def _moved(shelf: GitShelf, card_id: str) -> str:
