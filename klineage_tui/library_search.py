@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from klineage.errors import KlineageError
+from klineage.files import write_whole
 from klineage.kernel import SURFACES
 
 if TYPE_CHECKING:
@@ -147,7 +148,7 @@ def _training(library: Library, ids: Sequence[str], where: Path) -> str:
     missing: list[str] = []
     data = list(lines(records(shelved, [library], missing)))
     try:
-        where.write_bytes(b"".join(data))
+        write_whole(where, b"".join(data), 0o644)
     except OSError as problem:
         raise KlineageError(f"cannot write {where}: {problem.strerror}") from problem
     left_out = [f"left out: {why}" for why in missing[:2]]
