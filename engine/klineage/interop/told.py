@@ -1,7 +1,7 @@
 """A card as an agent reads it: Markdown of a bounded length, every number with its trust beside it.
 
-Cards are written by others: sentences stand on one line with control characters made visible, and code in a fence
-that nothing inside it can close.
+Cards are written by others: sentences stand on one line, characters that control a terminal or that nobody would see
+are made visible, and code stands in a fence that nothing inside it can close.
 """
 
 from __future__ import annotations
@@ -25,6 +25,10 @@ _PLACES = {
     "kernel": "in the kernel",
     "hardware": "in hardware",
 }
+#: Drawn as nothing, or turning the order of what follows: an agent would read what no person does.
+_HIDDEN = re.compile(
+    "[\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff\ufff0-\ufffb\U000e0000-\U000e0fff]"
+)
 _LEAST_CODE = 600  # characters that each side of a change keeps, however long the rest is
 _LANGUAGES = {"c": "c", "cuda": "cuda", "triton": "python"}
 
@@ -50,8 +54,12 @@ def told(card: Card, longest: int = LONGEST) -> str:
 
 def sentence(text: str, longest: int = _SENTENCE) -> str:
     """A sentence of a card on one line of bounded length."""
-    line = one_line(text)
+    line = _seen(one_line(text))
     return line if len(line) <= longest else f"{line[: longest - 1].rstrip()}…"
+
+
+def _seen(text: str) -> str:
+    return _HIDDEN.sub(lambda found: f"‹{ord(found[0]):x}›", text)
 
 
 def effect(one: Effect) -> str:
@@ -70,7 +78,7 @@ def best_effect(effects: Sequence[Effect]) -> Effect:
 
 def fenced(code: str, language: str, longest: int) -> list[str]:
     """Code between fences, cut at a whole line."""
-    text = paragraphs(code)
+    text = _seen(paragraphs(code))
     lines = text.split("\n")
     kept: list[str] = []
     size = 0
@@ -170,7 +178,7 @@ def _change(card: Card, room: int) -> Iterator[str]:
     if card.anchor.text or card.anchor.query:
         yield from ("", "## Where", "")
         if card.anchor.text:
-            yield paragraphs(card.anchor.text)[:1200]
+            yield _seen(paragraphs(card.anchor.text))[:1200]
         if card.anchor.query:
             yield from fenced(card.anchor.query, "query", 600)
     each = max((room - len(card.anchor.text) - len(card.anchor.query)) // 2, _LEAST_CODE)

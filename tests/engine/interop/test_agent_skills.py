@@ -108,6 +108,14 @@ def test_nothing_in_code_closes_its_fence() -> None:
     assert lines[1:-1] == code.split("\n")
 
 
+def test_what_nobody_would_see_is_made_visible() -> None:
+    hidden = "a\u202eb\u200bc\U000e0041"
+    card = replace(LIBRARY[0], intent=hidden, carrier=Carrier("", f"// {hidden}\n"))
+    text = told(card)
+    assert text.count("a‹202e›b‹200b›c‹e0041›") == 2
+    assert "\u202e" not in text
+
+
 def test_what_is_not_ours_is_not_overwritten(tmp_path: Path) -> None:
     foreign = tmp_path / "c-unroll"
     foreign.mkdir()
