@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from klineage_tui.screens.card_fields import Typed
 
 
+#: Fields that no trial and no probe rests on.
+_UNTESTED = frozenset({"intent", "scope", "risk"})
+
+
 class CardsEdits(CardsDecisions):
     """Adds the verbs that change what a card says. A save expects the version that was on screen."""
 
@@ -80,7 +84,9 @@ class CardsEdits(CardsDecisions):
                 self._take_field(item, card, ref, typed)
 
         title = f"{ref.kind} {ref.key}".strip()
-        question = f"{item.id}: what rests on the old words becomes stale."
+        rests = "nothing that was tested rests" if ref.kind in _UNTESTED else "what rests"
+        becomes = "" if ref.kind in _UNTESTED else " becomes stale"
+        question = f"{item.id}: {rests} on the old words{becomes}."
         keys = dict(self.host.keys_in_force)
         dialog = FieldDialog(title, question, asked, wrong, keys, reason=reason, problem=problem)
         self.app.push_screen(dialog, answered)

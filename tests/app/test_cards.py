@@ -167,8 +167,15 @@ async def test_an_edited_precondition_goes_stale_is_probed_and_admitted_again(
         await opened(app, pilot)
         assert "v1 ok" in field(app, Ref("verification", "v1"))
         assert "UNTESTED platform" in field(app, ref)
+        await on(app, pilot, Ref("intent"))
+        await pilot.press("e")
+        await until(lambda: isinstance(app.screen, FieldDialog))
+        assert "nothing that was tested rests on the old words" in app.screen._question
+        await pilot.press("escape")
         await on(app, pilot, ref)
         await pilot.press("e")
+        await until(lambda: isinstance(app.screen, FieldDialog))
+        assert "what rests on the old words becomes stale" in app.screen._question
         await answer(
             app,
             pilot,
