@@ -112,7 +112,12 @@ def _say_pulled(arguments: argparse.Namespace, pulled: Pulled) -> None:
         for name in ids:
             say(f"{word:<8} {name}")
     for problem in pulled.problems:
-        say(f"left out {problem}")
+        say(f"left out: {problem}")
+    if any("has another version of" in problem for problem in pulled.problems):
+        say(
+            "cards that cite these cannot be probed or held against their steps here; an empty repository has room for "
+            f"all: git init NEW, then klineage library pull {arguments.source} -w NEW"
+        )
     if not pulled.added and not pulled.changed:
         say(f"nothing new in {arguments.source}")
     else:
@@ -171,7 +176,7 @@ def _write(arguments: argparse.Namespace) -> int:
         print_json(written)
     else:
         for problem in written.problems:
-            say(f"left out {problem}")
+            say(f"left out: {problem}")
         count = f"{plural(len(written.cards), 'card')}, {plural(written.reports, 'report')}"
         say(f"{count} and {plural(len(written.lineages), 'lineage')} in {arguments.folder}")
     return 1 if written.problems else 0

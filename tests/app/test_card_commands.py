@@ -215,6 +215,18 @@ def test_a_broken_card_in_a_folder_is_named_and_the_rest_listed(begun: Said, tmp
     )
 
 
+def test_a_lineage_that_is_another_one_here_is_told_with_the_way_out(
+    begun: Said, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from klineage.skill.library import pull
+
+    why = "the lineage gemm did not come: here has another version of gemm"
+    monkeypatch.setattr(pull, "pull", lambda *_: pull.Pulled("a" * 40, ("c.one",), problems=(why,)))
+    said = begun("library", "pull", "shipped")
+    assert f"left out: {why}\n" in said
+    assert "git init NEW, then klineage library pull shipped -w NEW" in said
+
+
 def test_pull_conflict_diff_and_take(begun: Said, tmp_path: Path, place: Path) -> None:
     from klineage.lineage import Workspace
 
