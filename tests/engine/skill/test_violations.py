@@ -98,6 +98,7 @@ def test_a_feature_is_taken_out_of_both_kernels(known: tuple[Transition, ...]) -
         ("size", {"dim": "rows", "value": "4"}, "gemm has no dimension rows; it has m, n, k"),
         ("size", {"dim": "k"}, "needs the setting value"),
         ("size", {"dim": "k", "value": "much"}, "neither a whole number nor a change"),
+        ("size", {"dim": "k", "value": "0"}, "value is 0; the least is 1"),
         ("size", {"dim": "k", "value": "1" * 40}, "neither a whole number nor a change"),
         ("size", {"dim": "k", "value": "99999999"}, "times the elements of the largest"),
         ("stride", {"buffer": "q", "bytes": "16"}, "gemm has no buffer q"),

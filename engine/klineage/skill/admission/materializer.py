@@ -100,7 +100,7 @@ def materializer_named(
         return Person(file)
     if name == "person":
         raise KlineageError(
-            "a person materializes a card by writing the kernel: name its file (--with person FILE)"
+            "a person materializes a card by writing the kernel: name its file (--with person --file FILE)"
         )
     if kind in ("model", "command", "replay") and ask is not None:
         from klineage.skill.admission.by_proposer import ByProposer

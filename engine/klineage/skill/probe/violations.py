@@ -93,6 +93,8 @@ def _size(state: State, settings: Mapping[str, str]) -> State:
         raise Untestable(f"{state.workload.name} has no dimension {dim}; it has {', '.join(known)}")
     wanted = known if dim == "*" else (dim,)
     changed = changed_by(settings["value"])
+    if not is_relative(settings["value"]) and changed(0) < 1:
+        raise Untestable("value is 0; the least is 1")
     workload = resized(state.workload, lambda dims: {**dims, **{d: max(1, changed(dims[d])) for d in wanted}})
     _refuse_large(state, workload)
     return replace(state, workload=workload)
