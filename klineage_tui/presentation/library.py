@@ -75,7 +75,7 @@ def _hit(rows: Results, hit: Hit, cells: int) -> None:
     name = pad(clip(sanitize(row.id), max(8, room)), max(8, room))
     rows.add(compose((name, "strong"), (mark, "verdict-warn"), f"  {gain} ", (trust, "verdict-info")), row.id)
     if hit.needs:
-        why = "needs " + "; ".join(need.what if need.kind == "requires" else need.why for need in hit.needs)
+        why = "; ".join(f"needs {n.what}" if n.kind == "requires" else n.why for n in hit.needs)
     else:
         why = "; ".join(match.why for match in hit.matches) or row.intent
     rows.add(compose(("  " + clip(sentence(why), max(20, cells - 3)), "muted")), row.id)

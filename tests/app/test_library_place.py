@@ -16,6 +16,7 @@ from klineage.skill.lift import source_of
 from klineage.skill.lift.shelving import lift, put
 from klineage.skill.retrieval import retrieve
 from klineage.skill.retrieval.index import index_of, row_of
+from klineage.skill.retrieval.reasons import Need
 from klineage.skill.retrieval.target import Target
 from klineage.skill.staleness import fingerprints
 from textual.widgets import Input
@@ -241,6 +242,11 @@ def test_rows_name_what_a_near_miss_needs(library: Library) -> None:
         assert [shown.ids[i] for i in sorted(shown.selectable)] == [h.row.id for h in (*got.hits, *got.near)]
     assert "BROKEN  c.x.md:3: broken" in shown.lines[-1].text
     assert "HOLDS HERE" in shown.lines[0].text
+    nowhere = Need("anchor", "a place of its kind", "its anchor is nowhere in this kernel")
+    first = Need("requires", "simd", "the kernel has no simd")
+    near = replace((*got.near, *got.hits)[0], needs=(first, nowhere))
+    said = "\n".join(line.text for line in result_rows(Found("gemm", (), (near,)), 90).lines)
+    assert "  needs simd; its anchor is nowhere in this kernel" in said
     listed = result_rows(replace(found, names_target=False), 90)
     assert listed.ids[0] and not any("HOLDS HERE" in line.text for line in listed.lines)
     for hit in (*got.hits, *got.near):
