@@ -24,7 +24,7 @@ def test_every_site_is_offered_or_says_why_not(workload, surface, expert) -> Non
 def test_a_dependent_is_named(expert) -> None:
     reasons = {n.rule.name: n.reason for n in why_not(expert("gemm", "c"))}
     assert reasons["vector-types"] == "after unroll, which stands on it"
-    assert reasons["packing"] == "after simd and alignment and register_tiling, which stand on it"
+    assert reasons["packing"] == "after simd, alignment and register_tiling, which stand on it"
 
 
 def test_what_is_in_the_way_is_named() -> None:

@@ -151,7 +151,9 @@ def _blocking(rule: Rule, site: Site, present: list[Feature]) -> list[str]:
 
 
 def _after(blocking: list[str]) -> str:
-    return f"after {' and '.join(blocking)}, which {'stands' if len(blocking) == 1 else 'stand'} on it"
+    *most, last = blocking
+    named = f"{', '.join(most)} and {last}" if most else last
+    return f"after {named}, which {'stands' if len(blocking) == 1 else 'stand'} on it"
 
 
 def _candidate(kernel: Kernel, rule: Rule, site: Site, rewrite: Rewrite) -> Candidate:
