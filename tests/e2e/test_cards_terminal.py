@@ -38,7 +38,7 @@ def test_from_a_sealed_lineage_to_an_edited_card(workspace: Path, klineage_json:
         terminal.wait_for("need you", 60)
         terminal.wait_for("WHAT MUST HOLD FIRST")
         terminal.press("enter", "e")
-        terminal.wait_for("what rests on the old words")
+        terminal.wait_for("rests on the old words")
         terminal.press(*"\x15By hand", "\t", *"said shorter", "enter")
         terminal.wait_for("By hand")
         terminal.wait_gone("what rests on the old words")

@@ -58,7 +58,7 @@ def test_stopped_and_continued(app: list[str]) -> None:
             time.sleep(0.05)
             os.kill(terminal.pid, signal.SIGCONT)
         terminal.press("?")
-        terminal.wait_for("Everywhere")
+        terminal.wait_for("the same in a shell")
         terminal.press("escape")
         terminal.press("q")
         assert terminal.wait_exit() == 0

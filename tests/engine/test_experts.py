@@ -96,6 +96,7 @@ def assert_equal(
             "xp": np,
             "got": got,
             "expected": expected,
+            "element": "fp64",  # the values are
             **dims,
             **values,
             **workload.get("SCALARS", {}),
