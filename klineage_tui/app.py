@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from klineage.errors import KlineageError
-from textual.app import App
 from textual.binding import BindingType
 from textual.filter import Monochrome, NoColor
 from textual.notifications import SeverityLevel
@@ -19,6 +18,7 @@ from textual.worker import Worker, WorkerState
 from klineage_tui.actions import BY_ID, bindings_for
 from klineage_tui.config import Config, config_folder, load_config
 from klineage_tui.crash import log_exception
+from klineage_tui.key_order import KeysInOrder
 from klineage_tui.keys import shown_key
 from klineage_tui.palette import ActionProvider
 from klineage_tui.screens.induce import InduceScreen
@@ -56,7 +56,7 @@ def _library() -> Place:
     return LibraryScreen()
 
 
-class KlineageApp(App[int]):
+class KlineageApp(KeysInOrder[int]):
     """One workspace on screen. The workspace is opened after the first paint, off the screen's thread."""
 
     TITLE = "klineage"
