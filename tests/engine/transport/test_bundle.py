@@ -9,9 +9,10 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import klineage
 import pytest
 from klineage.executor import LocalExecutor
-from klineage.executor.bundle import _modules, program_hash, worker_source
+from klineage.executor.bundle import WORKER, _modules, program, program_hash, worker_source
 from klineage.gate.batch import _PARTS
 
 MODULES = sorted(_modules(_PARTS))
@@ -100,6 +101,54 @@ def test_the_lint_sees_what_is_newer(source: str) -> None:
     assert found
 
 
+def _imported(tree: ast.AST) -> Iterator[str]:
+    """Every module of klineage that a module imports, at its top or later; a name taken from a package counts too."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"line {node.lineno}: a relative import"
+            module = node.module or ""
+            inside = [f"{module}.{alias.name}" for alias in node.names]
+            names = [module, *(name for name in inside if _is_module(name))]
+        else:
+            continue
+        yield from (name for name in names if name.split(".")[0] == "klineage")
+
+
+def _is_module(name: str) -> bool:
+    place = Path(klineage.__file__).parent.joinpath(*name.split(".")[1:])
+    return place.with_suffix(".py").is_file() or (place / "__init__.py").is_file()
+
+
+#: What a batch does before it leaves, and puts into its jobs: the text of a kernel, checked and read.
+BEFORE = {"klineage.gate.run", "klineage.gate.request"}
+
+
+@pytest.mark.parametrize("parts", [WORKER, _PARTS], ids=["the worker", "a batch"])
+def test_all_that_a_travelling_module_imports_travels_with_it(parts: tuple[str, ...]) -> None:
+    modules = dict(_modules(parts))
+    left: list[tuple[str, str]] = []
+    for name, (_, source) in modules.items():
+        left += [(name, needed) for needed in _imported(ast.parse(source)) if needed not in modules]
+    read_before = [pair for pair in left if pair[1].startswith("klineage.surface.") and pair[0] in BEFORE]
+    assert [pair for pair in left if pair not in read_before] == []
+
+
+def test_the_gate_of_a_batch_can_be_imported_without_klineage(tmp_path: Path) -> None:
+    program_file = tmp_path / "program.py"
+    names = [name for name, _ in MODULES if name.split(".")[1:2] in (["gate"], ["executor"], ["workload"])]
+    imports = "".join(f"import {name}\n" for name in names)
+    program_file.write_text(f"{program(_PARTS)}\n{imports}print(klineage.gate.__file__)\n")
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", _ISOLATED, str(program_file)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout == "<klineage>/klineage/gate.py\n", done.stderr
+
+
 def _pythons() -> list[str]:
     """Every other Python 3.9 to 3.13 of this machine, and this one."""
     found = [sys.executable]
@@ -119,26 +168,24 @@ def _pythons() -> list[str]:
 
 
 def test_every_python_here_compiles_the_program(tmp_path: Path) -> None:
-    program = tmp_path / "worker.py"
-    program.write_text(worker_source())
+    file = tmp_path / "worker.py"
+    file.write_text(worker_source())
     check = (
         "import sys; runpy = __import__('runpy'); g = runpy.run_path(sys.argv[1]); print(len(g['MODULES']))\n"
     )
     check += "for name in g['MODULES']: compile(g['MODULES'][name][1], name, 'exec', dont_inherit=True)"
     for python in _pythons():
-        done = subprocess.run(
-            [python, "-c", check, str(program)], capture_output=True, text=True, check=False
-        )
+        done = subprocess.run([python, "-c", check, str(file)], capture_output=True, text=True, check=False)
         assert done.returncode == 0, (python, done.stderr)
 
 
 def test_the_program_is_the_worker(tmp_path: Path) -> None:
-    program = tmp_path / "worker.py"
-    program.write_text(worker_source())
+    file = tmp_path / "worker.py"
+    file.write_text(worker_source())
     empty = tmp_path / "empty"
     empty.mkdir()
     environment = {"PATH": "/usr/bin:/bin", "TMPDIR": str(empty)}  # without PYTHONPATH: nothing but the file
-    workers = LocalExecutor(environment, command=(sys.executable, "-S", "-c", _ISOLATED, str(program)))
+    workers = LocalExecutor(environment, command=(sys.executable, "-S", "-c", _ISOLATED, str(file)))
     try:
         answer = workers.submit("native", {"op": "layers"})
         assert answer["verdict"] == "pass", answer
