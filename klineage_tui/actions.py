@@ -145,8 +145,8 @@ ACTIONS: tuple[Action, ...] = (
     _a("evidence-history", "history", "H", "evidence", "Show this step in History", 1),
     _a("evidence-leave", "leave", "escape", "evidence", "Go back to the card", 2),
     # Lists, code and diffs
-    _a("line-down", "Down", "down", "view", "One line down", vim="down,j"),
-    _a("line-up", "Up", "up", "view", "One line up", vim="up,k"),
+    _a("line-down", "Down", "down,j", "view", "One line down"),
+    _a("line-up", "Up", "up,k", "view", "One line up"),
     _a("scroll-left", "Left", "left", "view", "Scroll to the left", vim="left,h"),
     _a("scroll-right", "Right", "right", "view", "Scroll to the right", vim="right,l"),
     _a("page-down", "Page down", "pagedown,space", "view", "One page down", vim="pagedown,space,ctrl+f"),
@@ -233,11 +233,14 @@ def _refuse_conflicts(keys: Mapping[str, str]) -> None:
     """A key has one meaning on each screen: its own actions, the app's, and those of its views."""
     for screen in ("lineages", "induce", "history", "cards", "library"):
         _refuse_within(keys, (screen, "app", "view"))
+    for screen in ("features", "evidence", "dialog"):
+        _refuse_within(keys, (screen, "view"))
     _refuse_within(keys, ("editor",))
-    _refuse_within(keys, ("features", "view"))
-    _refuse_within(keys, ("evidence",))
     _refuse_within(keys, ("hunks",))
-    _refuse_within(keys, ("dialog",))
+
+
+#: What a key does in a question's inputs and in its list: the same to whoever presses it.
+_ALIKE = {"dialog-confirm": "open", "dialog-next": "line-down", "dialog-previous": "line-up"}
 
 
 def _refuse_within(keys: Mapping[str, str], places: tuple[str, ...]) -> None:
@@ -247,7 +250,7 @@ def _refuse_within(keys: Mapping[str, str], places: tuple[str, ...]) -> None:
             continue
         for key in split_keys(keys[action.id]):
             other = meaning.setdefault(key, action.id)
-            if other != action.id:
+            if _ALIKE.get(other, other) != _ALIKE.get(action.id, action.id):
                 where = PLACES[places[0]]
                 raise KlineageError(
                     f"keys: '{shown_keys(key)}' would mean both '{other}' and '{action.id}' in {where}; "

@@ -54,6 +54,8 @@ def test_override_moves_a_key() -> None:
         ({"accept": "x"}, ("'x'", "'accept'", "'reject'", "Induce")),
         ({"accept": "?"}, ("'?'", "'help'", "'accept'")),
         ({"line-down": "g"}, ("'g'", "'gate'", "'line-down'")),
+        ({"evidence-leave": "j"}, ("'j'", "'line-down'", "'evidence-leave'")),
+        ({"dialog-cancel": "k"}, ("'k'", "'line-up'", "'dialog-cancel'")),
         ({"fly": "f"}, ("'fly'", "docs/keys.md")),
         ({"accept": " "}, ("'accept'", "at least one key")),
     ],

@@ -12,6 +12,7 @@ from klineage.lineage import Meta, StepRecord, Workspace
 from textual.pilot import Pilot
 from textual.widget import Widget
 
+from klineage_tui.actions import PRESETS, Preset
 from klineage_tui.app import KlineageApp
 from klineage_tui.config import Config
 from klineage_tui.session import Session
@@ -260,9 +261,10 @@ async def test_a_click_on_what_a_step_adds_goes_to_the_step(tmp_path: Path) -> N
         assert "K1 → K2  adds pipeline" in heading(pilot)
 
 
-async def test_the_keys_of_vim_step_too(tmp_path: Path) -> None:
+@pytest.mark.parametrize("preset", PRESETS)
+async def test_j_and_k_step_in_every_preset(preset: Preset, tmp_path: Path) -> None:
     a_lineage.make(tmp_path / "ws").close()
-    async with opened(tmp_path, config=Config(keys="vim")) as pilot:
+    async with opened(tmp_path, config=Config(keys=preset)) as pilot:
         await press(pilot, "k")
         assert "K2 → K3" in heading(pilot)
         await press(pilot, "j")
