@@ -6,12 +6,7 @@ from collections import deque
 
 from textual import events
 from textual.app import App, ReturnType
-from textual.message import Message
-from textual.widget import Widget
-
-
-class Handled(Message, namespace="key_order"):
-    """Follows a key through the same queues, from the focused widget up to the app."""
+from textual.dom import DOMNode
 
 
 class KeysInOrder(App[ReturnType]):
@@ -19,10 +14,11 @@ class KeysInOrder(App[ReturnType]):
 
     Textual gives a printable key to the focused widget, but runs the binding of any other key once it has bubbled up
     to the app, and a priority binding before the widget has seen the keys in front of it. While the program is busy,
-    a letter after ctrl+u would be deleted by it, and ctrl+s would save without the letter before.
+    a letter after ctrl+u would be deleted by it, and ctrl+s would save without the letter before. What a key makes a
+    widget say arrives later still: a letter after the enter that closes a dialog would be typed into the dialog.
     """
 
-    _key_at: Widget | None = None  # where the key went that is not handled yet
+    _handling = False  # whether the last key is still on its way
 
     def __init__(self) -> None:
         super().__init__()
@@ -35,14 +31,19 @@ class KeysInOrder(App[ReturnType]):
         else:
             await super().on_event(event)
 
-    async def on_key_order_handled(self) -> None:
-        self._key_at = None
-        await self._take_keys()
-
     async def _take_keys(self) -> None:
-        # A widget that has left the screen says no more.
-        while self._keys and not (self._key_at and self._key_at.is_attached):
-            event = self._keys.popleft()
+        while self._keys and not self._handling:
             target = self.focused or self.screen
-            await super().on_event(event)
-            self._key_at = target if event.is_forwarded and target.post_message(Handled()) else None
+            way = [*target.ancestors_with_self]
+            self._handling = True
+            await super().on_event(self._keys.popleft())
+            await self._follow(deque([*way, *way]))
+
+    async def _follow(self, way: deque[DOMNode]) -> None:
+        """Go through the queues that the key goes through, up to the app, and then behind what it made them say."""
+        while way:
+            # A widget that has left the screen says no more.
+            if way.popleft().call_later(self._follow, way):
+                return
+        self._handling = False
+        await self._take_keys()

@@ -9,6 +9,7 @@ import pytest
 from textual import events
 from textual.app import ComposeResult
 from textual.containers import Vertical
+from textual.screen import ModalScreen
 from textual.widgets import Input
 
 from klineage_tui.key_order import KeysInOrder
@@ -92,5 +93,41 @@ def test_what_is_pasted_waits_for_the_keys_before_it() -> None:
                 app.post_message(event)
             await until(lambda: first.value.endswith(END))
             assert first.value == "new" + END
+
+    asyncio.run(run())
+
+
+class Question(ModalScreen[str]):
+    def compose(self) -> ComposeResult:
+        with Vertical(), Vertical(), Vertical():
+            yield Input()
+
+    def on_input_submitted(self, message: Input.Submitted) -> None:
+        self.dismiss(message.value)
+
+
+class Asks(Form):
+    """ctrl+t asks; what is answered is kept."""
+
+    BINDINGS = [("ctrl+t", "ask", "ask")]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.answers: list[str | None] = []
+
+    def action_ask(self) -> None:
+        self.push_screen(Question(), self.answers.append)
+
+
+def test_keys_go_into_a_dialog_and_past_it_before_it_is_drawn() -> None:
+    async def run() -> None:
+        app = Asks()
+        async with app.run_test():
+            first = app.query_one("#first", Input)
+            await until(lambda: app.focused is first)
+            for name in ("a", "ctrl+t", "b", "c", "enter", "d", "ctrl+t", "enter", END):
+                app.post_message(_key(name))
+            await until(lambda: first.value.endswith(END))
+            assert (first.value, app.answers) == ("ad" + END, ["bc", ""])
 
     asyncio.run(run())
