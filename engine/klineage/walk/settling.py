@@ -43,14 +43,39 @@ def claim_problem(
     report: Report | None = None,
 ) -> str:
     """Why a candidate may not be taken for what it claims to remove, in one sentence; empty when it may."""
-    from klineage.proposer.features import Claim, audit, claim_problem
+    from klineage.proposer.features import Claim, audit, claim_problem, difference
 
+    before, after = audit(head, words, head_report), audit(kernel, words, report)
+    by_rule = candidate.proposer.startswith("rules:")
+    found = difference(before, after)
     claim = Claim(
         candidate.removes,
         word=by_hand or candidate.by_hand,
-        known_edit=candidate.proposer.startswith("rules:"),
+        known_edit=by_rule,
+        along=() if by_rule or not found.doubted else _along(head, before, found.gone, words),
     )
-    return claim_problem(claim, audit(head, words, head_report), audit(kernel, words, report))
+    return claim_problem(claim, before, after)
+
+
+def _along(
+    head: Kernel, before: Sequence[Finding], gone: Sequence[Feature], words: Sequence[Settlement]
+) -> tuple[Finding, ...]:
+    """The doubts of which nothing is left when the rule that sees a mechanism takes it out: they are about its own text."""
+    from klineage.proposer import rules
+    from klineage.proposer.features import audit, difference
+
+    found: list[Finding] = []
+    for finding in before:
+        if finding.feature not in gone or not finding.by.startswith("rules:"):
+            continue
+        try:
+            without = rules.taken_out(finding.by, head, [finding.feature])
+        except rules.NotApplicable:
+            continue  # no rule can say what is this mechanism's alone
+        after = audit(without, words)
+        left = {f.name for f in after if f.lines}
+        found += [doubt for doubt in difference(before, after).doubted if doubt.name not in left]
+    return tuple(found)
 
 
 def question(findings: Sequence[Finding], wanted: str, kernel: Kernel) -> tuple[Feature, str]:

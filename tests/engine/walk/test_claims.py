@@ -10,10 +10,12 @@ from klineage.errors import KlineageError
 from klineage.gate import Verdict
 from klineage.kernel import Feature, Kernel
 from klineage.lineage import Settlement, Workspace, bundle_create, bundle_open
+from klineage.proposer import rules
 from klineage.proposer.candidate import Candidate
 from klineage.proposer.features import Claim, audit, claim_problem, difference
 from klineage.walk import Walk, open_workspace
 from klineage.walk.settling import FalseClaim
+from klineage.walk.settling import claim_problem as claim_problem_of
 
 from .scripted import candidate, feature, version
 
@@ -71,6 +73,38 @@ def test_a_doubt_that_goes_away_unclaimed_needs_a_word() -> None:
     doubt = next(f for f in audit(kernel(COPYING)) if f.name == "simd")
     said = [Settlement(doubt.feature, "absent", "it copies", "A. Curator", doubt.cue)]
     assert claim_problem(Claim(()), audit(kernel(COPYING), said), audit(kernel(simpler), said)) == ""
+
+
+def packed_gemm() -> tuple[Kernel, Candidate]:
+    """The expert of gemm walked by the rules until its panels can go, whose copies use vectors, and the step that does it."""
+    source = (Path(__file__).parents[3] / "experts" / "gemm" / "c" / "kernel.c").read_bytes()
+    now = Kernel("c", "kernel.c", "gemm", source)
+    while True:
+        step = next(rules.proposals(now, {"layout_pack"}), None)
+        if step is not None:
+            return now, step
+        now = rules.after(now, next(rules.proposals(now)))
+
+
+def test_a_doubt_about_the_text_of_a_mechanism_goes_with_it_whoever_takes_it_out() -> None:
+    head, by_rule = packed_gemm()
+    doubt = next(f for f in audit(head) if f.name == "simd")
+    assert (doubt.state, doubt.cue) == ("unknown", "the vector type quad")
+    by_model = replace(by_rule, proposer="model:any; prompt 0")
+    assert claim_problem_of(head, rules.after(head, by_model), by_model, ()) == ""
+    typed = head.source.replace(
+        b"void gemm(", b"typedef float v4 __attribute__((vector_size(16)));\nvoid gemm("
+    )
+    richer = replace(
+        head, source=with_body(typed, b"    *(v4 *)y = *(const v4 *)x;\n")
+    )  # no rule knows this one
+    assert "may also remove" in claim_problem_of(richer, rules.after(richer, by_model), by_model, ())
+
+
+def with_body(source: bytes, line: bytes) -> bytes:
+    """The kernel with a line more at the beginning of gemm."""
+    start = source.index(b"{\n", source.index(b"void gemm(")) + 2
+    return source[:start] + line + source[start:]
 
 
 def test_what_only_moved_is_not_gone() -> None:

@@ -54,11 +54,13 @@ def _moved_to(feature: Feature, come: Sequence[Feature]) -> Feature | None:
 @dataclass(frozen=True)
 class Claim:
     """What a step says that it removes. ``word``: whether a person says so, who may speak of what no detector knows.
-    ``known_edit``: whether the edit is a rule's, which takes out nothing but its mechanism."""
+    ``known_edit``: whether the edit is a rule's, which takes out nothing but its mechanism. ``along``: doubts that go
+    with a claimed mechanism when a rule takes it out, so that they are its own, whoever takes it out."""
 
     removes: tuple[Feature, ...]
     word: bool = False
     known_edit: bool = False
+    along: tuple[Finding, ...] = ()
 
 
 def reconciled(
@@ -90,7 +92,8 @@ def claim_problem(claim: Claim, before: Sequence[Finding], after: Sequence[Findi
             problem = _unseen(feature, claim, before, after)
             if problem:
                 return problem
-    doubted = [f for f in found.doubted if f.name not in {feature.name for feature in removes}]
+    named = {feature.name for feature in removes}
+    doubted = [f for f in found.doubted if f.name not in named and f not in claim.along]
     if doubted and not claim.known_edit:
         return (
             f"the step may also remove {_placed(doubted[0].feature, before)}, which is unknown ({doubted[0].why}); "
