@@ -19,7 +19,7 @@ from klineage_tui.commands.common import (
 if TYPE_CHECKING:
     from klineage.lineage import Workspace
     from klineage.skill.ablation import Ablation
-    from klineage.skill.card import Card
+    from klineage.skill.library import Library
 
 
 def ablate_command(parser: argparse.ArgumentParser) -> Run:
@@ -28,6 +28,10 @@ def ablate_command(parser: argparse.ArgumentParser) -> Run:
         "--record", action="store_true",
         help="write what each is worth first and last into the cards that were lifted from it",
     )  # fmt: skip
+    parser.add_argument(
+        "--kept", action="store_true",
+        help="gate nothing: show the ablation that was kept last, or else what its steps and the cards say",
+    )  # fmt: skip
     add_trust(parser)
     add_host(parser)
     add_json(parser)
@@ -35,13 +39,15 @@ def ablate_command(parser: argparse.ArgumentParser) -> Run:
 
 
 def _ablate(arguments: argparse.Namespace) -> int:
-    from klineage.skill.ablation import ablate
+    from klineage.skill.ablation.cards import record
+    from klineage.skill.library import Library
 
     from klineage_tui.presentation.ablation import ablation_row, lines
 
     with opened_walk(arguments) as walk:
-        found = ablate(walk.workspace, walk.id, on_progress=None if arguments.json else say)
-        recorded = _record(walk.workspace, found) if arguments.record else ()
+        library = Library.of(walk.workspace)
+        found = _found(arguments, walk.workspace, library, walk.id)
+        recorded = record(library, found) if arguments.record else ()
     if arguments.json:
         print_json({**ablation_row(found), "recorded": list(recorded)})
         return 0
@@ -57,26 +63,19 @@ def _ablate(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _record(workspace: Workspace, found: Ablation) -> tuple[str, ...]:
-    """Write the effects into the library's cards; returns the ids of those that it says something of."""
-    from klineage.skill.ablation.cards import ablated
-    from klineage.skill.library import Library
+def _found(
+    arguments: argparse.Namespace, workspace: Workspace, library: Library, lineage_id: str
+) -> Ablation:
+    """The ablation that is asked for: measured and kept, or what is kept already."""
+    from klineage.skill.ablation import ablate, keep, kept
+    from klineage.skill.ablation.recalling import recalled
 
-    library, done = Library.of(workspace), []
-    for entry in library.cards():
-        if entry.card is None:
-            continue
-        reports = ablated(entry.card, found)[1]
-        if not reports:
-            continue
-
-        def change(now: Card) -> Card:
-            return ablated(now, found)[0]
-
-        title = f"Measure {entry.id} first and last on {found.lineage}"
-        library.update(entry.id, change, reason="ablation", title=title, reports=reports, machine=True)
-        done.append(entry.id)
-    return tuple(done)
+    if arguments.kept:
+        here = kept(workspace, lineage_id)
+        return here.ablation if here is not None else recalled(workspace, library, lineage_id)
+    found = ablate(workspace, lineage_id, on_progress=None if arguments.json else say)
+    keep(workspace, found)
+    return found
 
 
 COMMANDS = {"ablate": ablate_command}

@@ -79,6 +79,18 @@ def test_an_ablation_is_a_matrix_and_goes_into_the_cards(klineage: Said) -> None
     assert row["optimizations"][1]["last"]["shown"]["gain"] == pytest.approx(2.0)
 
 
+def test_the_last_ablation_is_shown_again_without_a_gate(
+    klineage: Said, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    measured = klineage("ablate", "softmax-c", "--json")
+
+    def gated(*_: object, **__: object) -> Report:
+        raise AssertionError("nothing is to be gated")
+
+    monkeypatch.setattr(measuring, "judged", gated)
+    assert json.loads(klineage("ablate", "softmax-c", "--kept", "--json")) == json.loads(measured)
+
+
 def test_a_trial_says_where_how_and_what_it_comes_to(klineage: Said) -> None:
     name = f"{TARGET} less prefetch, unroll, simd, alignment, register_tiling"
     dry = klineage("admit", "c.register-tile", "--on", TARGET, "--less", "register_tiling", "--dry-run")

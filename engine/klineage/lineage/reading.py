@@ -15,6 +15,7 @@ from klineage.lineage.operations import stacks
 from klineage.lineage.plumbing import Git
 from klineage.lineage.settled import Settlement
 
+ABLATION_FILE = "ablation.json"
 _LATEST = 253_402_300_799  # the last second of the year 9999
 
 
@@ -100,6 +101,16 @@ class Reader:
         head, tip = self._need(lineage_id), store.head(self.git, refs.sealed(lineage_id))
         return bool(tip) and store.commit(self.git, tip).step().walk == head
 
+    def commits(self, lineage_id: str) -> frozenset[str]:
+        """Every commit of a lineage: its states, sealed ones, rejected attempts, and what its log remembers.
+
+        Empty where there is no such lineage.
+        """
+        own = (refs.walk, refs.sealed, refs.operations)
+        tips = [tip for ref in own if (tip := store.head(self.git, ref(check_id(lineage_id))))]
+        tips += [raw.commit for raw in store.each(self.git, refs.rejected(lineage_id)).values()]
+        return frozenset(self.git.run("rev-list", *tips, "--").decode().split()) if tips else frozenset()
+
     def step(self, commit: str) -> Step:
         """The step that a commit records."""
         return store.commit(self.git, commit).step()
@@ -142,6 +153,15 @@ class Reader:
     def edits(self, lineage_id: str) -> dict[tuple[str, str], KeptEdit]:
         """The forward edits that are kept, by the hashes of the simpler and of the richer kernel."""
         return edits.read(self.git, check_id(lineage_id))
+
+    def ablation(self, lineage_id: str) -> bytes:
+        """What ``keep_ablation`` kept last; empty where nothing is kept."""
+        tip = store.head(self.git, refs.ablation(check_id(lineage_id)))
+        return store.files(self.git, tip).get(ABLATION_FILE, b"") if tip else b""
+
+    def sealed_at(self, lineage_id: str) -> str:
+        """The last commit of the sealed lineage; "" where there is none."""
+        return store.head(self.git, refs.sealed(check_id(lineage_id)))
 
     def diff_ops(self, commit_a: str, commit_b: str, filename: str) -> list[lines.Op]:
         """What git (histogram) says changed in one file between two states; a missing file is empty."""

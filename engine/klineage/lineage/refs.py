@@ -10,6 +10,7 @@ DRAFTS = "refs/klineage/draft/"
 OPERATIONS = "refs/klineage/operations/"
 SETTLED = "refs/klineage/settled/"
 EDITS = "refs/klineage/edits/"
+ABLATIONS = "refs/klineage/ablation/"
 LIBRARY = "refs/heads/library"
 
 
@@ -42,6 +43,11 @@ def settled(lineage_id: str) -> str:
 def edits(lineage_id: str) -> str:
     """Forward edits that no rule makes again for nothing: a model's, a command's, a person's."""
     return EDITS + lineage_id
+
+
+def ablation(lineage_id: str) -> str:
+    """What its optimizations were last found to be worth alone. It is found again by measuring, so no bundle has it."""
+    return ABLATIONS + lineage_id
 
 
 def belongs(ref: str, lineage_id: str) -> bool:

@@ -20,7 +20,7 @@ from klineage.lineage.message import Stamp, format_step, one_line
 from klineage.lineage.model import META_FILE, ForwardRecord, Meta, Step, StepRecord, check_id, is_plain_name
 from klineage.lineage.operations import decided, reverse, stacks
 from klineage.lineage.plumbing import Git, discover, user_identity
-from klineage.lineage.reading import Reader
+from klineage.lineage.reading import ABLATION_FILE, Reader
 from klineage.lineage.settled import Settlement
 
 
@@ -116,10 +116,10 @@ class Workspace(Reader):
         decision = "edited" if record.edited else "accepted"
         with self._writing(lineage_id) as held:
             before = self._expect(lineage_id, expected_head)
-            stamp = Stamp(lineage_id, before.number + 1, "backward", decision)
+            stamp = Stamp(before.id, before.number + 1, "backward", decision)
             with self._operation(held, lineage_id, "accept", record.subject) as batch:
                 commit = batch.importer.commit(
-                    format_step(stamp, record), _tree(files, meta), [before.commit]
+                    format_step(stamp, record), _tree(files, meta, before.id), [before.commit]
                 )
                 batch.report(commit, report_json)
                 batch.move(refs.walk(lineage_id), before.commit, commit)
@@ -131,12 +131,12 @@ class Workspace(Reader):
         """Keep an attempt that was turned down, on the state ``on`` (None: the head) that it was tried on."""
         with self._writing(lineage_id) as held:
             before = self._expect(lineage_id, None) if on is None else self.step(on)
-            stamp = Stamp(lineage_id, before.number + 1, "backward", "rejected")
+            stamp = Stamp(before.id, before.number + 1, "backward", "rejected")
             taken = store.each(self.git, refs.rejected(lineage_id))
             number = 1 + max(map(store.attempt, taken), default=0)
             with self._operation(held, lineage_id, "reject", record.subject) as batch:
                 commit = batch.importer.commit(
-                    format_step(stamp, record), _tree(files, meta), [before.commit]
+                    format_step(stamp, record), _tree(files, meta, before.id), [before.commit]
                 )
                 batch.report(commit, report_json)
                 batch.move(f"{refs.rejected(lineage_id)}{number}", "", commit)
@@ -158,12 +158,12 @@ class Workspace(Reader):
             )  # fmt: skip
             title = f"{len(forward)} optimizations, naive first"
             with self._operation(held, lineage_id, "seal", title) as batch:
-                stamp = Stamp(lineage_id, 0, "root", "sealed", walk=naive.commit)
+                stamp = Stamp(naive.id, 0, "root", "sealed", walk=naive.commit)
                 tip = batch.importer.commit(format_step(stamp, root), store.tree(self.git, naive.commit))
                 batch.report(tip, *self.reports(naive.commit))
                 for number, item in enumerate(forward, 1):
                     stamp = Stamp(
-                        lineage_id,
+                        naive.id,
                         number,
                         "forward",
                         "sealed",
@@ -173,15 +173,20 @@ class Workspace(Reader):
                         item.found,
                     )
                     said = replace(item.record, who=item.record.who or who)
-                    tip = batch.importer.commit(format_step(stamp, said), _tree(item.files, item.meta), [tip])
+                    files = _tree(item.files, item.meta, naive.id)
+                    tip = batch.importer.commit(format_step(stamp, said), files, [tip])
                     batch.report(tip, item.report_json)
                 batch.move(refs.sealed(lineage_id), old, tip)
         return self.lineage(lineage_id)
 
-    def add_report(self, commit: str, report_json: str) -> None:
-        """Note one more gate report on a state, e.g. of another platform."""
+    def add_report(self, commit: str, report_json: str, lineage_id: str = "") -> None:
+        """Note one more gate report on a state, e.g. of another platform.
+
+        lineage_id: the lineage, where it may have another name here than its commits say.
+        """
         step = self.step(commit)
-        with self._writing(step.id) as held, self._operation(held, step.id, "report", step.subject) as batch:
+        name = lineage_id or step.id
+        with self._writing(name) as held, self._operation(held, name, "report", step.subject) as batch:
             batch.report(commit, report_json)
 
     def settle(self, lineage_id: str, said: Settlement, expected_head: str | None = None) -> Settlement:
@@ -215,6 +220,14 @@ class Workspace(Reader):
                     f"Keep {one_line(title)}\n", files, [before] if before else [], inherit=False
                 )
                 batch.move(ref, before, commit)
+
+    def keep_ablation(self, lineage_id: str, data: bytes) -> None:
+        """Keep what the optimizations of a lineage were found to be worth alone, in place of what was kept before."""
+        self._need(lineage_id)
+        ref = refs.ablation(lineage_id)
+        with self._writing(lineage_id) as held, self._importer(held, ref, force=True) as importer:
+            importer.commit("Keep an ablation\n", {ABLATION_FILE: data}, inherit=False)
+            importer.finish()
 
     def undo(self, lineage_id: str) -> str:
         """Take back the last decision; returns what it was. Raises KlineageError when there is none."""
@@ -289,9 +302,14 @@ class Workspace(Reader):
         return step
 
 
-def _tree(files: Mapping[str, bytes], meta: Meta | None) -> dict[str, bytes]:
-    """The files of a commit. Raises KlineageError for a name that is not that of a plain file."""
+def _tree(files: Mapping[str, bytes], meta: Meta | None, own_id: str = "") -> dict[str, bytes]:
+    """The files of a commit. Raises KlineageError for a name that is not that of a plain file.
+
+    own_id: what the lineage's commits call it, where that may be another name than the one that it has here.
+    """
     for name in files:
         if not is_plain_name(name) or name.lower() == META_FILE:
             raise KlineageError(f"{name!r} cannot be a file of a lineage; give it another name")
-    return dict(files) if meta is None else {**files, META_FILE: meta.to_json()}
+    if meta is None:
+        return dict(files)
+    return {**files, META_FILE: replace(meta, id=own_id or meta.id).to_json()}

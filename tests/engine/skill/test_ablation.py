@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,11 +15,13 @@ from klineage.gate import Report
 from klineage.kernel import Feature, Kernel
 from klineage.lineage import Workspace
 from klineage.proposer import rules
-from klineage.skill.ablation import Ablation, ablate, matrix, offers, told
+from klineage.skill.ablation import Ablation, ablate, keep, kept, matrix, offers, told
 from klineage.skill.ablation import measuring as ablation_module
-from klineage.skill.ablation.cards import ablated
+from klineage.skill.ablation.cards import ablated, record, with_offer
+from klineage.skill.ablation.recalling import recalled
 from klineage.skill.admission import declared
-from klineage.skill.library import report_name
+from klineage.skill.card import Card
+from klineage.skill.library import Library, report_name
 from klineage.skill.lift import source_of
 from klineage.skill.lift.structural import lifted_all
 from klineage.walk import trust
@@ -25,7 +29,7 @@ from klineage.workload import Workload
 
 from klineage_tui.presentation.ablation import ablation_row, lines
 
-from .lineages import Lineage, Showed, failed, made, report
+from .lineages import Lineage, Showed, failed, made, report, seal_again
 
 
 def milliseconds(names: set[str]) -> float | None:
@@ -70,6 +74,15 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workspace]:
 @pytest.fixture(scope="module")
 def found(workspace: Workspace, gates: SimpleNamespace) -> Ablation:
     return ablate(workspace, "gemm-c")
+
+
+@pytest.fixture(scope="module")
+def cards(workspace: Workspace) -> list[Card]:
+    return list(lifted_all(source_of(workspace, ["gemm-c"])))
+
+
+def card_by(cards: list[Card], rule: str) -> Card:
+    return next(card for card in cards if card.rule == rule)
 
 
 def test_each_optimization_is_measured_first_in_order_and_last(found: Ablation) -> None:
@@ -154,8 +167,8 @@ def test_a_lineage_that_is_not_sealed_or_not_trusted_is_refused(
     assert gates.pairs == before
 
 
-def test_it_is_written_into_the_cards_of_the_lineage_once(workspace: Workspace, found: Ablation) -> None:
-    (card,) = (c for c in lifted_all(source_of(workspace, ["gemm-c"])) if c.rule == "c.cache-block")
+def test_it_is_written_into_the_cards_of_the_lineage_once(cards: list[Card], found: Ablation) -> None:
+    card = card_by(cards, "c.cache-block")
     assert card.effects == ()
     measured, reports = ablated(card, found)
     assert [(effect.position, round(effect.gain, 3)) for effect in measured.effects] == [("first", 1.2)]
@@ -166,3 +179,63 @@ def test_it_is_written_into_the_cards_of_the_lineage_once(workspace: Workspace, 
     assert [one.position for one in declared(measured)] == ["first"]
     other = replace(card, evidence=())
     assert ablated(other, found) == (other, ())
+
+
+@contextmanager
+def copied(workspace: Workspace, folder: Path) -> Iterator[Workspace]:
+    """The workspace as another process has it, to be written to."""
+    shutil.copytree(workspace.path, folder)
+    with made(folder) as copy:
+        yield copy
+
+
+def test_it_is_kept_until_the_lineage_is_sealed_again(
+    workspace: Workspace, found: Ablation, tmp_path: Path
+) -> None:
+    with copied(workspace, tmp_path / "copy") as copy:
+        assert kept(copy, "gemm-c") is None
+        keep(copy, replace(found, rows=found.rows[:1]))
+        keep(copy, found)
+        with made(copy.path) as reopened:
+            here = kept(reopened, "gemm-c")
+            assert here is not None and here.ablation == found
+        before = [operation.kind for operation in copy.operations("gemm-c")]
+        assert "seal" in before[-1], "what was measured is no decision"
+        seal_again(copy, "gemm-c")
+        assert kept(copy, "gemm-c") is None
+
+
+@pytest.mark.parametrize("data", [b"{", b"[]", b'{"ablation": 1}', b"\xff"])
+def test_what_is_kept_and_is_no_ablation_is_named(workspace: Workspace, data: bytes, tmp_path: Path) -> None:
+    with copied(workspace, tmp_path / "copy") as copy:
+        copy.keep_ablation("gemm-c", data)
+        with pytest.raises(KlineageError, match="git update-ref -d refs/klineage/ablation/gemm-c drops it"):
+            kept(copy, "gemm-c")
+
+
+def test_the_cards_say_again_what_was_written_into_them(
+    workspace: Workspace, found: Ablation, cards: list[Card], tmp_path: Path
+) -> None:
+    with copied(workspace, tmp_path / "copy") as copy:
+        library = Library.of(copy)
+        library.save_all(cards)
+        silent = recalled(copy, library, "gemm-c")
+        assert {told(row.first) for row in silent.rows[1:]} == {"not said"}
+        assert "c.cache-block" in record(library, found)
+        again = recalled(copy, library, "gemm-c")
+        assert [row.name for row in again.rows] == [row.name for row in found.rows]
+        for row, measured in zip(again.rows[1:-1], found.rows[1:-1], strict=True):
+            for cell, other in ((row.first, measured.first), (row.last, measured.last)):
+                assert told(cell) == (told(other) if other.pays else "not said")
+        assert {told(row.in_order) for row in again.rows} == {"1.00x, within noise"}, "as the steps have it"
+
+
+def test_an_offer_becomes_contract_and_scope_once(cards: list[Card], found: Ablation) -> None:
+    card = card_by(cards, "c.register-tile")
+    offer = next(offer for offer in offers(found) if offer.action == "register_tiling")
+    bare = replace(card, contract=replace(card.contract, requires=()))
+    taken = with_offer(bare, offer)
+    assert taken.contract.requires == offer.requires
+    assert taken.scope.prior_actions == ("layout_pack",)
+    with pytest.raises(KlineageError, match="requires layout_pack already"):
+        with_offer(taken, offer)

@@ -1,7 +1,9 @@
 """What each optimization of a lineage is worth first, in order and last."""
 
+from klineage.skill.ablation.keeping import Kept, keep, kept
 from klineage.skill.ablation.measuring import (
     Ablation,
+    Offer,
     Row,
     Worth,
     ablate,
@@ -13,9 +15,13 @@ from klineage.skill.ablation.measuring import (
 
 __all__ = [
     "Ablation",
+    "Kept",
+    "Offer",
     "Row",
     "Worth",
     "ablate",
+    "keep",
+    "kept",
     "matrix",
     "offers",
     "told",

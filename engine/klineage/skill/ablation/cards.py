@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
+from klineage.errors import KlineageError
 from klineage.gate import report_to_json
-from klineage.skill.ablation.measuring import Ablation, Row, Worth
+from klineage.skill.ablation.measuring import Ablation, Offer, Row, Worth
 from klineage.skill.card import Card, Effect, Evidence
-from klineage.skill.library.library import report_name
+from klineage.skill.library.library import Library, report_name
 from klineage.skill.trial import effect_of
 
 
@@ -37,6 +39,45 @@ def ablated(card: Card, ablation: Ablation) -> tuple[Card, tuple[str, ...]]:
             card = _with(card, ablation, row, worth, report_name(told))
             reports.append(told)
     return card, tuple(reports)
+
+
+def record(library: Library, ablation: Ablation) -> tuple[str, ...]:
+    """Write the effects into the library's cards; returns the ids of those that it says something of."""
+    done = []
+    for entry in library.cards():
+        reports = ablated(entry.card, ablation)[1] if entry.card is not None else ()
+        if reports:
+            title = f"Measure {entry.id} first and last on {ablation.lineage}"
+            change = partial(_ablated, ablation=ablation)
+            library.update(
+                entry.id, change, reason="ablation", title=title, reports=reports, machine=True
+            )  # fmt: skip
+            done.append(entry.id)
+    return tuple(done)
+
+
+def _ablated(card: Card, ablation: Ablation) -> Card:
+    return ablated(card, ablation)[0]
+
+
+def with_offer(card: Card, offer: Offer) -> Card:
+    """The card that requires what its optimization was shown to stand on, and is believed where that is there.
+
+    A requirement that the card has already stays as it is, also at another place. Raises KlineageError for a card that
+    says all of it already.
+    """
+    known = {feature.name for feature in card.contract.requires}
+    requires = (*card.contract.requires, *(f for f in offer.requires if f.name not in known))
+    prior = () if "*" in card.scope.prior_actions else card.scope.prior_actions
+    scope = tuple(dict.fromkeys((*prior, *offer.prior_actions)))
+    changed = replace(
+        card,
+        contract=replace(card.contract, requires=requires),
+        scope=replace(card.scope, prior_actions=scope),
+    )
+    if changed == card:
+        raise KlineageError(f"{card.id} requires {', '.join(offer.prior_actions)} already")
+    return changed
 
 
 def _with(card: Card, ablation: Ablation, row: Row, worth: Worth, name: str) -> Card:

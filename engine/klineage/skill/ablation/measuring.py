@@ -29,10 +29,11 @@ Say = Callable[[str], None]
 class Worth:
     """One cell: an optimization added to a state, or taken out of the expert.
 
-    state:    what it was added to, or taken out of: ``K0``.
+    state:    what it was added to, or taken out of: ``K0``. Empty where nobody has said what it is worth there.
     gain:     what the gate showed; None where nothing is beyond noise, or nothing was gated.
     measured: everything that the gate found, also within noise.
     problem:  why there is no number: it does not apply there, or the kernel did not pass.
+    report:   of the gate; None where nothing was gated.
     """
 
     position: Position
@@ -41,7 +42,6 @@ class Worth:
     measured: tuple[Gain, ...] = ()
     problem: str = ""
     report: Report | None = field(default=None, repr=False)
-    kernel: Kernel | None = field(default=None, repr=False)
 
     @property
     def pays(self) -> bool:
@@ -119,23 +119,23 @@ class _Bench:
         if self.on_progress is not None:
             self.on_progress(what)
 
-    def worth(self, position: Position, state: str, kernel: Kernel, baseline: Kernel, made: Kernel) -> Worth:
-        """The gain of ``kernel`` over ``baseline``; ``made`` is the one of the two that is no state of the lineage.
+    def worth(self, position: Position, state: str, kernel: Kernel, baseline: Kernel) -> Worth:
+        """The gain of ``kernel`` over ``baseline``.
 
         The baseline passes its own gate first: what an error may be is judged beside its error at every size.
         """
         alone = self._judged(baseline, None)
         if alone.verdict is not Verdict.PASS:
-            return Worth(position, state, problem=_failed(alone), report=alone, kernel=made)
+            return Worth(position, state, problem=_failed(alone), report=alone)
         report = self._judged(kernel, baseline)
         if report.verdict is not Verdict.PASS:
-            return Worth(position, state, problem=_failed(report), report=report, kernel=made)
+            return Worth(position, state, problem=_failed(report), report=report)
         gains = gains_of(report)
         if not gains:
             profile = report.stage("profile")
             why = profile.summary if profile is not None else "it was not profiled"
-            return Worth(position, state, problem=why, report=report, kernel=made)
-        return Worth(position, state, gain_of(report), gains, report=report, kernel=made)
+            return Worth(position, state, problem=why, report=report)
+        return Worth(position, state, gain_of(report), gains, report=report)
 
     def _judged(self, kernel: Kernel, baseline: Kernel | None) -> Report:
         workload = self.steps[0].workload
@@ -183,7 +183,7 @@ def _row(bench: _Bench, at: int) -> Row:
 def _in_order(bench: _Bench, at: int) -> Worth:
     """What the sealed step itself is worth: measured now, beside the others."""
     transition = bench.steps[at]
-    return bench.worth("in-order", f"K{at}", transition.after, transition.before, transition.after)
+    return bench.worth("in-order", f"K{at}", transition.after, transition.before)
 
 
 def _added(bench: _Bench, at: int, number: int, position: Position) -> Worth:
@@ -203,7 +203,7 @@ def _added(bench: _Bench, at: int, number: int, position: Position) -> Worth:
     kernel = replace(base, source=source, config=transition.after.config if pins else base.config)
     if kernel == base:
         return Worth(position, state, problem=f"changes nothing on {state}")
-    return bench.worth(position, state, kernel, base, kernel)
+    return bench.worth(position, state, kernel, base)
 
 
 def _removed(bench: _Bench, at: int) -> Worth:
@@ -216,7 +216,7 @@ def _removed(bench: _Bench, at: int) -> Worth:
         without = rules.taken_out(transition.rule, expert, transition.added)
     except rules.NotApplicable as error:
         return Worth("last", state, problem=f"cannot be taken out of the expert alone: {error.reason}")
-    return bench.worth("last", state, expert, without, without)
+    return bench.worth("last", state, expert, without)
 
 
 def _failed(report: Report) -> str:
@@ -300,7 +300,11 @@ def told(worth: Worth) -> str:
     if worth.measured:
         exact = worth.measured[0].exact
         return "the same work" if exact else f"{three(worth.measured[0].gain)}x, within noise"
-    return "does not apply" if worth.kernel is None else "did not pass"
+    if not worth.state:
+        return "not said"
+    if worth.report is None:
+        return "does not apply"
+    return "too noisy" if worth.report.verdict is Verdict.NOISY else "did not pass"
 
 
 def trusts(rows: Sequence[Row]) -> tuple[str, ...]:
