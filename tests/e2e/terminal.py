@@ -62,13 +62,17 @@ class Terminal:
     def press(self, *keys: str) -> None:
         for key in keys:
             self.send(key)
-            # An escape that another key follows at once is that key with alt.
-            self.read(0.4 if key == "escape" else 0.05)
+            self.read(0.05)
+
+    def escape(self, left: str) -> None:
+        """Press escape and wait until ``left`` is gone: an escape that another key follows at once is that key with alt."""
+        self.send("escape")
+        self.wait_gone(left)
 
     def text(self) -> str:
         return "\n".join(line.rstrip() for line in self.screen.display)
 
-    def wait_for(self, wanted: str, seconds: float = 20.0) -> str:
+    def wait_for(self, wanted: str, seconds: float = 60.0) -> str:
         """The screen once ``wanted`` is on it. Fails with the last screen otherwise."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
@@ -77,7 +81,7 @@ class Terminal:
                 return self.text()
         raise AssertionError(f"{wanted!r} did not appear within {seconds} s; the screen:\n{self.text()}")
 
-    def wait_gone(self, unwanted: str, seconds: float = 20.0) -> str:
+    def wait_gone(self, unwanted: str, seconds: float = 60.0) -> str:
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             self.read(0.05)
@@ -85,7 +89,7 @@ class Terminal:
                 return self.text()
         raise AssertionError(f"{unwanted!r} is still there after {seconds} s; the screen:\n{self.text()}")
 
-    def wait_exit(self, seconds: float = 10.0) -> int:
+    def wait_exit(self, seconds: float = 60.0) -> int:
         """The exit code of the command."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:

@@ -16,11 +16,14 @@ from .terminal import Terminal
 from .test_refusals import GOOD_C
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
+SPIN = b"{\n    for (volatile long i = 0; i < 1000000000000; ++i) {}\n"
 
 
 @pytest.fixture
 def app(tmp_path: Path, klineage: Command) -> list[str]:
-    (tmp_path / "kernel.c").write_bytes(GOOD_C.replace(b"float *x", b"float *restrict x"))
+    """A kernel with one proposal, whose gate is still running whenever somebody looks."""
+    kernel = GOOD_C.replace(b"float *x", b"float *restrict x").replace(b"{", SPIN, 1)
+    (tmp_path / "kernel.c").write_bytes(kernel)
     klineage("new", tmp_path / "kernel.c", "--workload", "gemm", "-w", tmp_path / "w")
     return [*KLINEAGE, str(tmp_path / "w"), "--lineage", "gemm-c"]
 
@@ -59,6 +62,6 @@ def test_stopped_and_continued(app: list[str]) -> None:
             os.kill(terminal.pid, signal.SIGCONT)
         terminal.press("?")
         terminal.wait_for("the same in a shell")
-        terminal.press("escape")
+        terminal.escape("the same in a shell")
         terminal.press("q")
         assert terminal.wait_exit() == 0

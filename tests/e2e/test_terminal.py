@@ -49,11 +49,12 @@ def test_from_first_paint_to_a_sealed_lineage(workspace: Path, klineage_json: Js
         terminal.press("u")
         terminal.wait_gone("1 rejected")
         terminal.press("S")
-        terminal.wait_for("enter")
+        terminal.wait_for("enter seals it")
         terminal.press("enter")
-        terminal.wait_for("ealed", 90)
-        terminal.press("escape", "2")
-        terminal.wait_for("History")
+        terminal.wait_for("Sealed: 2 states", 90)
+        terminal.escape("Sealed: 2 states")
+        terminal.press("2")
+        terminal.wait_for(f"History  {LINEAGE.partition('-')[0]}")
         terminal.press("q")
         assert terminal.wait_exit() == 0
     assert len(git(workspace, "rev-list", f"lineage/{LINEAGE}").split()) == 2
@@ -70,7 +71,8 @@ def test_sizes(columns: int, rows: int, workspace: Path) -> None:
         terminal.wait_for("PROPOSAL")
         terminal.press("?")
         terminal.wait_for("Commit this gated proposal")
-        terminal.press("escape", "q")
+        terminal.escape("Commit this gated proposal")
+        terminal.press("q")
         assert terminal.wait_exit() == 0
 
 
