@@ -255,7 +255,7 @@ class CardsScreen(CardsRuns):
             return ""
         if item is None:
             return "there is no card yet"
-        if self._run is not None and self._run.card_id == item.id and action in _DECISIONS:
+        if self._run is not None and self._run.subject == item.id and action in _DECISIONS:
             return f"it is being tested, and would change under the test; {self.key_of('card-cancel')} stops that"
         if action in ("card-editor", "card-skip", "card-revisions"):
             return ""

@@ -13,7 +13,6 @@ from klineage_tui.card_queue import CardQueue, Item
 from klineage_tui.presentation.card_evidence import Behind, behind
 from klineage_tui.presentation.card_form import Form, Ref, broken_form, card_form
 from klineage_tui.presentation.card_queue import card_heading, queue_counts, queue_lines, why_lines
-from klineage_tui.presentation.gate import GateView, gate_lines
 from klineage_tui.screens.place import Place
 from klineage_tui.text.line import Line
 from klineage_tui.text.sanitize import sanitize
@@ -174,10 +173,6 @@ class CardsPanes(Place):
             self.run_view.focus()
         self.query_one("#behind", Pane).entitle(title, right)
         self.run_view.show(Lines(list(lines)), keep_position=True)
-
-    def run_lines(self, view: GateView) -> list[Line]:
-        """A gate's progress or result, as wide as the lower pane."""
-        return gate_lines(view, self.lower_cells)
 
     @property
     def lower_cells(self) -> int:

@@ -2,69 +2,20 @@
 
 from __future__ import annotations
 
-import textwrap
-import threading
-import time
-from collections.abc import Callable, Iterable
-from dataclasses import replace
+from collections.abc import Callable
 from typing import TYPE_CHECKING
-
-from textual.message import Message
 
 from klineage_tui.card_queue import declares_gain
 from klineage_tui.presentation.card_evidence import precondition_of
-from klineage_tui.presentation.card_words import sentence
-from klineage_tui.presentation.gate import GateView
 from klineage_tui.screens.card_lists import Choose, choice_line, choice_names
 from klineage_tui.screens.cards_checks import CardsChecks
-from klineage_tui.screens.dialog import Confirm
-from klineage_tui.text.line import Line, compose
-from klineage_tui.text.numbers import seconds
+from klineage_tui.screens.runs import Run, RunProgress
+from klineage_tui.screens.trusting import trusting
 
 if TYPE_CHECKING:
     from klineage.gate import GateEvent
-    from klineage.lineage import Workspace
     from klineage.skill.admission.suggest import Suggestion
     from klineage.skill.card import Card
-
-
-_SAID = 3  # sentences above the stages of the gate that runs now
-
-
-class TestProgress(Message):
-    """A running test said something; posted from its thread."""
-
-    def __init__(self, run: TestRun, event: GateEvent | str) -> None:
-        super().__init__()
-        self.run = run
-        self.event = event
-
-
-class TestRun:
-    """One running probe or trial: of which card, how far, and how to stop it."""
-
-    __test__ = False  # no test of pytest's
-
-    def __init__(self, card_id: str, title: str) -> None:
-        self.card_id, self.title = card_id, title
-        self.cancel = threading.Event()
-        self.started = time.monotonic()
-        self.ended = 0.0
-        self.view = GateView("running")
-        self.said: list[str] = []
-        self.outcome = ""
-
-    def heard(self, event: GateEvent | str) -> None:
-        """Take one message of the thread: a sentence, or the progress of a gate."""
-        if isinstance(event, str):
-            self.said.append(event)
-            self.view = GateView("running")  # what comes next is another gate
-        else:
-            self.view = self.view.after(event)
-
-    @property
-    def elapsed(self) -> float:
-        return (self.ended or time.monotonic()) - self.started
 
 
 class CardsRuns(CardsChecks):
@@ -72,16 +23,16 @@ class CardsRuns(CardsChecks):
 
     def __init__(self) -> None:
         super().__init__()
-        self._run: TestRun | None = None  # the one that runs
-        self._last: TestRun | None = None  # the one that is shown
+        self._run: Run | None = None  # the one that runs
+        self._last: Run | None = None  # the one that is shown
 
     def _show_bar(self) -> None:
         """Draw the footer again."""
         raise NotImplementedError
 
-    def start_run(self, card_id: str, title: str, work: Callable[[TestRun], str]) -> None:
+    def start_run(self, card_id: str, title: str, work: Callable[[Run], str]) -> None:
         """Run ``work`` in a thread; it returns the sentence that says what came of it, and has saved it already."""
-        run = self._run = self._last = TestRun(card_id, title)
+        run = self._run = self._last = Run(card_id, title)
         self.job(
             "test",
             lambda: work(run),
@@ -94,30 +45,29 @@ class CardsRuns(CardsChecks):
         self.show_test()
         self._show_bar()
 
-    def tell(self, run: TestRun, event: GateEvent | str) -> None:
+    def tell(self, run: Run, event: GateEvent | str) -> None:
         """Called from the run's thread."""
-        self.post_message(TestProgress(run, event))
+        self.post_message(RunProgress(run, event))
 
-    def on_test_progress(self, message: TestProgress) -> None:
+    def on_run_progress(self, message: RunProgress) -> None:
         message.run.heard(message.event)
         if message.run is self._run:
             self.show_test()
 
-    def _ended(self, run: TestRun, said: str) -> None:
+    def _ended(self, run: Run, said: str) -> None:
         self._finish(run, said)
-        if self.app.screen is not self or (self._queue.current and self._queue.current.id != run.card_id):
-            self.notify(f"{run.card_id}: {said}", timeout=6)
+        if self.app.screen is not self or (self._queue.current and self._queue.current.id != run.subject):
+            self.notify(f"{run.subject}: {said}", timeout=6)
         self.host.decided()
         self.reload_if_outdated()
 
-    def _failed(self, run: TestRun, said: str) -> None:
+    def _failed(self, run: Run, said: str) -> None:
         self._finish(run, "stopped; nothing was written" if run.cancel.is_set() else said)
         if not run.cancel.is_set():
             self.complain(said)
 
-    def _finish(self, run: TestRun, said: str) -> None:
-        run.outcome, run.ended = said, time.monotonic()
-        run.view = replace(run.view, status="none", running="", detail="")
+    def _finish(self, run: Run, said: str) -> None:
+        run.end(said)
         if self._run is run:
             self._run = None
             self._ticker.stop()
@@ -129,20 +79,8 @@ class CardsRuns(CardsChecks):
         run = self._last
         if run is None:
             return
-        word, _, rest = run.title.partition(" ")
-        running = run is self._run
-        left = [(f"{word}  ", "$accent" if running else ""), (rest, "$foreground")]
-        right = f"running {seconds(run.elapsed)}" if running else f"took {seconds(run.elapsed)}"
-        self.show_run(left, right, self._lines(run, running=running))
-
-    def _lines(self, run: TestRun, *, running: bool) -> list[Line]:
-        said = [compose((sentence(text), "muted")) for text in run.said[-_SAID:]]
-        stages = self.run_lines(replace(run.view, keys={})) if run.view.stages or run.view.running else []
-        if not running:
-            outcome = textwrap.wrap(sentence(run.outcome), self.lower_cells, break_on_hyphens=False)
-            return [*(compose((piece, "strong")) for piece in outcome), *stages]
-        stopping = "stopping …" if run.cancel.is_set() else f"{self.key_of('card-cancel')} stops it"
-        return [*said, *stages, compose((stopping, "muted"))]
+        left, right = run.heading()
+        self.show_run(left, right, run.lines(self.lower_cells, self.key_of("card-cancel")))
 
     def forget_test(self) -> None:
         """Show evidence again, unless a test runs."""
@@ -186,7 +124,7 @@ class CardsRuns(CardsChecks):
         key = self._field.key
         library = self.library
 
-        def work(run: TestRun) -> str:
+        def work(run: Run) -> str:
             from klineage.skill.probe.judging import Judge
             from klineage.skill.probe.run import probe_card
 
@@ -202,7 +140,7 @@ class CardsRuns(CardsChecks):
 
         lineages = [e.lineage for e in card.evidence if e.kind == "transition"]
         word = "SEARCH" if searching else "PROBE"
-        self.trusting(lineages, lambda: self.start_run(card.id, f"{word} {key} of {card.id}", work))
+        trusting(self, lineages, lambda: self.start_run(card.id, f"{word} {key} of {card.id}", work))
 
     def do_card_try(self) -> None:
         """Ask for a kernel that the card has never seen, and gate the card alone on it."""
@@ -235,44 +173,12 @@ class CardsRuns(CardsChecks):
 
         library, target = self.library, suggestion.target
 
-        def work(run: TestRun) -> str:
+        def work(run: Run) -> str:
             say = lambda text: self.tell(run, text)  # noqa: E731
             return try_on(library, card.id, suggestion, say, lambda event: self.tell(run, event), run.cancel)
 
         lineages = [target.lineage] if target.lineage else []
-        self.trusting(lineages, lambda: self.start_run(card.id, f"TRY {card.id} on {target.name}", work))
-
-    def trusting(self, lineages: Iterable[str], then: Callable[[], None]) -> None:
-        """Do ``then``, after a question where code of these lineages is to be run that was not made here."""
-        workspace, wanted = self.host.workspace, frozenset(lineages)
-        assert workspace is not None
-
-        def foreign() -> list[str]:
-            from klineage.walk import trust
-
-            here = {summary.id for summary in workspace.lineages()}
-            return sorted(name for name in wanted & here if not trust.is_trusted(workspace, name))
-
-        def ask(names: list[str]) -> None:
-            if not names:
-                then()
-                return
-            dialog = Confirm(
-                "Somebody else's kernels",
-                f"{', '.join(names)} came from elsewhere. A gate runs their kernels and their workload.py on this machine: "
-                "read them first. Run the code of this repository?",
-                "runs it, and remembers the answer",
-                dict(self.host.keys_in_force),
-                cancel="runs nothing",
-            )
-            self.app.push_screen(dialog, lambda yes: self._trust(workspace, then) if yes else None)
-
-        self.job("trust", foreign, ask)
-
-    def _trust(self, workspace: Workspace, then: Callable[[], None]) -> None:
-        from klineage.walk import trust
-
-        self.job("trust", lambda: trust.trust_repository(workspace), lambda _: then())
+        trusting(self, lineages, lambda: self.start_run(card.id, f"TRY {card.id} on {target.name}", work))
 
     def do_card_cancel(self) -> None:
         if self._run is not None:
