@@ -15,6 +15,9 @@ def bundle_command(parser: argparse.ArgumentParser) -> Run:
     create.add_argument("file", metavar="FILE", type=Path, nargs="?", help="default: ID.bundle")
     opened = actions.add_parser("open", help="read a bundle into the workspace")
     opened.add_argument("file", metavar="FILE", type=Path)
+    opened.add_argument(
+        "--as", dest="name", default="", metavar="NAME", help="the name to give it here (default: its own)"
+    )
     for sub in (create, opened):
         add_workspace(sub)
         add_json(sub)
@@ -33,7 +36,7 @@ def _bundle(arguments: argparse.Namespace) -> int:
     else:
         file = arguments.file
         with opened_workspace(arguments, create=True) as workspace:
-            name = bundle_open(file, workspace)
+            name = bundle_open(file, workspace, arguments.name)
             sentence = f"{name}: read from {file} into {workspace.path}"
     print_json({"id": name, "file": str(file)}) if arguments.json else say(sentence)
     return 0

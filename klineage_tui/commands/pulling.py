@@ -108,16 +108,15 @@ def taken_sides(words: Sequence[str]) -> dict[str, Taken]:
 
 
 def _say_pulled(arguments: argparse.Namespace, pulled: Pulled) -> None:
-    for word, ids in (("new", pulled.added), ("changed", pulled.changed), ("lineage", pulled.lineages)):
+    for word, ids in (("new", pulled.added), ("changed", pulled.changed)):
         for name in ids:
             say(f"{word:<8} {name}")
+    for name in pulled.lineages:
+        there = pulled.renamed.get(name)
+        why = f", which is {there} there: that name is taken here" if there else ""
+        say(f"lineage  {name}{why}")
     for problem in pulled.problems:
         say(f"left out: {problem}")
-    if any("has another version of" in problem for problem in pulled.problems):
-        say(
-            "cards that cite these cannot be probed or held against their steps here; an empty repository has room for "
-            f"all: git init NEW, then klineage library pull {arguments.source} -w NEW"
-        )
     if not pulled.added and not pulled.changed:
         say(f"nothing new in {arguments.source}")
     else:

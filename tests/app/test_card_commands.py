@@ -215,16 +215,25 @@ def test_a_broken_card_in_a_folder_is_named_and_the_rest_listed(begun: Said, tmp
     )
 
 
-def test_a_lineage_that_is_another_one_here_is_told_with_the_way_out(
-    begun: Said, monkeypatch: pytest.MonkeyPatch
+def test_a_shipped_card_can_be_looked_up_where_its_lineage_has_another_name(
+    klineage: Said, tmp_path: Path
 ) -> None:
-    from klineage.skill.library import pull
+    from shutil import copy
 
-    why = "the lineage gemm did not come: here has another version of gemm"
-    monkeypatch.setattr(pull, "pull", lambda *_: pull.Pulled("a" * 40, ("c.one",), problems=(why,)))
-    said = begun("library", "pull", "shipped")
-    assert f"left out: {why}\n" in said
-    assert "git init NEW, then klineage library pull shipped -w NEW" in said
+    from klineage.resources import shipped
+
+    kernel = shipped("experts") / "add_rmsnorm" / "cuda" / "kernel.cu"
+    klineage("new", str(kernel), "--workload", "add_rmsnorm", "--platform", "nvidia-sm90")
+    card, source = "cuda.register-tile", shipped("library") / "nvidia-sm90"
+    (tmp_path / "cards").mkdir()
+    copy(source / "cards" / f"{card}.md", tmp_path / "cards")
+    for part in ("reports", "bundles"):
+        (tmp_path / part).symlink_to(source / part)
+    said = klineage("library", "pull", str(tmp_path))
+    assert "lineage  add_rmsnorm-cuda-2, which is add_rmsnorm-cuda there: that name is taken here\n" in said
+    assert "left out" not in said
+    rows = json.loads(klineage("card", "lint", card, "--json"))
+    assert [row for row in rows if row["field"].startswith(("evidence", "contract"))] == []
 
 
 def test_pull_conflict_diff_and_take(begun: Said, tmp_path: Path, place: Path) -> None:

@@ -23,7 +23,7 @@ _WALK = re.compile(re.escape(refs.WALKS) + r"([^/]+)")
 
 
 def bundle_create(workspace: Workspace, lineage_id: str, path: Path | str) -> None:
-    """Write the lineage to ``path``, as a git bundle that plain git can clone.
+    """Write the lineage to ``path``, as a git bundle that plain git can clone, under the name that its commits have.
 
     Raises KlineageError when there is no such lineage, or ``path`` is a file of another kind.
     """
@@ -36,9 +36,7 @@ def bundle_create(workspace: Workspace, lineage_id: str, path: Path | str) -> No
         raise KlineageError(f"{file} is not a bundle and will not be overwritten; give another name")
     head = workspace.head(lineage_id)
     git = workspace.git
-    own = (refs.walk, refs.sealed, refs.operations, refs.settled, refs.edits)
-    names = [ref(lineage_id) for ref in own]
-    found = {ref: raw.commit for ref, raw in store.each(git, *names, refs.rejected(lineage_id)).items()}
+    found = _named(_refs_of(git, lineage_id), lineage_id, head.id)
     with scratch_repository(len(head.commit), git.place / "objects") as scratch:
         scratch.sign(*git.identity)
         write.move(scratch, None, [(ref, "", commit) for ref, commit in found.items()])
@@ -49,7 +47,7 @@ def bundle_create(workspace: Workspace, lineage_id: str, path: Path | str) -> No
             with Importer(scratch, None, refs.NOTES, int(head.when.timestamp())) as importer:
                 importer.commit(f"Carry the gate reports of {lineage_id}\n", files)
                 importer.finish()
-        shown = refs.sealed(lineage_id) if refs.sealed(lineage_id) in found else refs.walk(lineage_id)
+        shown = refs.sealed(head.id) if refs.sealed(head.id) in found else refs.walk(head.id)
         scratch.run("symbolic-ref", "HEAD", shown)
         try:
             scratch.run("bundle", "create", "--quiet", str(file), "--all")
@@ -59,9 +57,11 @@ def bundle_create(workspace: Workspace, lineage_id: str, path: Path | str) -> No
             raise KlineageError(f"cannot write {file}: {reason}") from error
 
 
-def bundle_open(path: Path | str, workspace: Workspace) -> str:
-    """Bring the lineage of a bundle into the workspace; returns its id.
+def bundle_open(path: Path | str, workspace: Workspace, name: str = "") -> str:
+    """Bring the lineage of a bundle into the workspace; returns its id there.
 
+    name: what it is to be called there, where its own name is taken. Its commits stay what they are; only what could
+    have been undone of it cannot be.
     Opening the same bundle again changes nothing. Raises KlineageError, with nothing changed, when the file
     is not a bundle of one sound lineage, or another version of that lineage is here.
     """
@@ -70,12 +70,9 @@ def bundle_open(path: Path | str, workspace: Workspace) -> str:
         raise KlineageError(f"{file} does not exist; give the file that klineage bundle create wrote")
     if not _is_bundle(file):
         raise KlineageError(f"{file} is not a git bundle; klineage bundle create writes one")
-    heads = [
-        line.split(" ", 1)
-        for line in workspace.git.run("bundle", "list-heads", str(file)).decode().split("\n")
-    ]
-    commits = {ref: commit for commit, ref in (pair for pair in heads if len(pair) == 2) if ref != "HEAD"}
+    commits = _heads(workspace.git, file)
     lineage_id = _only_lineage(file, commits)
+    name = check_id(name or lineage_id)
     with scratch_repository(len(commits[refs.walk(lineage_id)])) as scratch:
         try:
             scratch.run("fetch", "--quiet", "--no-tags", str(file), "refs/*:refs/*")
@@ -86,8 +83,51 @@ def bundle_open(path: Path | str, workspace: Workspace) -> str:
         notes = {commit: store.blob(scratch, blob) for commit, blob in _notes(scratch).items()}
         scratch.close()
     commits.pop(refs.NOTES, None)
-    _bring(file, workspace, lineage_id, commits, notes)
-    return lineage_id
+    _bring(file, workspace, name, _named(commits, lineage_id, name), notes)
+    return name
+
+
+def bundle_here(path: Path | str, workspace: Workspace) -> str:
+    """The id that the very lineage of a bundle has in the workspace already; "" where it is not there.
+
+    Raises KlineageError when the file is no bundle of one lineage.
+    """
+    file = Path(path).absolute()
+    if not file.is_file() or not _is_bundle(file):
+        raise KlineageError(f"{file} is not a git bundle; klineage bundle create writes one")
+    git, commits = workspace.git, _heads(workspace.git, file)
+    own = _only_lineage(file, commits)
+    head, tip = commits[refs.walk(own)], commits.get(refs.sealed(own), "")
+    walks = store.each(git, refs.WALKS)
+    same = [ref.removeprefix(refs.WALKS) for ref, raw in walks.items() if raw.commit == head]
+    return next((found for found in same if store.head(git, refs.sealed(found)) == tip), "")
+
+
+def _heads(git: Git, file: Path) -> dict[str, str]:
+    """Ref to commit of everything that a bundle carries."""
+    lines = git.run("bundle", "list-heads", str(file)).decode().split("\n")
+    pairs = (line.split(" ", 1) for line in lines)
+    return {ref: commit for commit, ref in (pair for pair in pairs if len(pair) == 2) if ref != "HEAD"}
+
+
+def _refs_of(git: Git, lineage_id: str) -> dict[str, str]:
+    """Ref to commit of all that is carried of a lineage."""
+    own = (refs.walk, refs.sealed, refs.operations, refs.settled, refs.edits)
+    names = [ref(lineage_id) for ref in own]
+    return {ref: raw.commit for ref, raw in store.each(git, *names, refs.rejected(lineage_id)).items()}
+
+
+def _named(commits: Mapping[str, str], lineage_id: str, name: str) -> dict[str, str]:
+    """The refs of a lineage under another name; without its log, whose entries are about refs of the old one."""
+    if name == lineage_id:
+        return dict(commits)
+    renamed = {ref(lineage_id): ref(name) for ref in (refs.walk, refs.sealed, refs.settled, refs.edits)}
+    attempts = refs.rejected(lineage_id)
+    return {
+        renamed.get(ref) or refs.rejected(name) + ref.removeprefix(attempts): commit
+        for ref, commit in commits.items()
+        if ref != refs.operations(lineage_id)
+    }
 
 
 def _bring(
@@ -98,7 +138,8 @@ def _bring(
         here = {ref: store.head(git, ref) for ref in commits}
         if any(here[ref] not in ("", commit) for ref, commit in commits.items()):
             raise KlineageError(
-                f"{workspace.path} has another version of {lineage_id}; open {file.name} in another workspace"
+                f"{workspace.path} has another version of {lineage_id}; klineage bundle open {file.name} --as NAME opens "
+                "it beside that one, under another name"
             )
         git.run("bundle", "unbundle", str(file), keep_open=(held.descriptor,))
         merged = {commit: note for commit, note in notes.items() if not _has(git, commit, note)}

@@ -92,7 +92,7 @@ def _steps(workspace: Workspace) -> dict[str, list[Step]]:
         )
         for step in listed:
             if step.kernel:
-                steps.setdefault(step.kernel, []).append(step)
+                steps.setdefault(step.kernel, []).append(replace(step, id=summary.id))
     return steps
 
 
@@ -100,5 +100,5 @@ def _note(workspace: Workspace, step: Step, result: Result) -> bool:
     """Store the report on the step, unless it is there."""
     if result.json in workspace.reports(step.commit):
         return False
-    workspace.add_report(step.commit, result.json)
+    workspace.add_report(step.commit, result.json, step.id)
     return True

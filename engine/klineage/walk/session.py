@@ -47,7 +47,7 @@ class Walk:
         steps = tuple(self.workspace.history(self.id))
         kernel = self.kernel_at(steps[-1].commit)
         return WalkState(
-            meta=self.workspace.meta(steps[-1].commit),
+            meta=replace(self.workspace.meta(steps[-1].commit), id=self.id),
             steps=steps,
             rejected=tuple(self.workspace.rejected(self.id)),
             kernel=kernel,
@@ -228,7 +228,7 @@ class Walk:
         trust.require(self.workspace, self.id)
         platform = self.workspace.meta(commit).platform
         report = gate(GateRequest(self.kernel_at(commit), self.workload, platform), on_event, cancel)
-        self.workspace.add_report(commit, report_to_json(report))
+        self.workspace.add_report(commit, report_to_json(report), self.id)
         return report
 
     # -- deciding -----------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from klineage.errors import KlineageError
-from klineage.lineage import Meta, StepRecord, Workspace
+from klineage.lineage import Meta, StepRecord, Workspace, bundle_create, bundle_open
 from klineage.skill.card import Card, Evidence, Risk
 from klineage.skill.file import render
 from klineage.skill.library import Library, report_name
@@ -192,10 +192,96 @@ def test_reports_and_lineages_come_along(library: Library, theirs: Library, tmp_
     assert [(item.key, "none" in item.why) for item in lost] == [("e1", False), ("e1", False), ("e2", True)]
 
 
-def _lineage(library: Library) -> str:
-    workspace = library.shelf.workspace  # type: ignore[union-attr]  # it is one of a workspace
+def _lineage(library: Library, source: bytes = b"int x;") -> str:
     meta = Meta("gemm", "GEMM", "c", "cpu-x86-64-v3", "gemm", "kernel.c", "gemm")
-    return workspace.new(meta, {"kernel.c": b"int x;", "workload.py": b""}, record=StepRecord("Open")).commit
+    files = {"kernel.c": source, "workload.py": b""}
+    return workspace_of(library).new(meta, files, record=StepRecord("Open")).commit
+
+
+def workspace_of(library: Library) -> Workspace:
+    assert isinstance(library.shelf, GitShelf)
+    return library.shelf.workspace
+
+
+def citing(lineage: str, commit: str) -> tuple[Evidence, ...]:
+    return (Evidence("e1", "transition", lineage, commit),)
+
+
+def test_a_lineage_whose_name_is_taken_comes_under_another(
+    library: Library, theirs: Library, tmp_path: Path, plain: Plain
+) -> None:
+    own, other = _lineage(library), _lineage(theirs, b"int y;")
+    theirs.save(named("c.theirs", evidence=citing("gemm", other)))
+    library.save(named("c.ours", evidence=citing("gemm", own)))
+    pulled = bring(library, theirs)
+    assert (pulled.lineages, pulled.renamed, len(pulled.problems)) == (("gemm-2",), {"gemm-2": "gemm"}, 0)
+    assert library.get("c.theirs").evidence == citing("gemm-2", other)
+    assert library.get("c.ours").evidence == citing("gemm", own)
+    cards = [library.get(name) for name in ("c.ours", "c.theirs")]
+    assert library.dangling(cards) == ()
+    here = workspace_of(library)
+    assert (here.head("gemm").commit, here.head("gemm-2").commit) == (own, other)
+    assert bring(library, theirs).commit == pulled.commit
+
+    went = bring(theirs, library)
+    assert (went.lineages, went.renamed) == (("gemm-2",), {"gemm-2": "gemm"})
+    assert theirs.get("c.theirs").evidence == citing("gemm", other)
+    assert theirs.get("c.ours").evidence == citing("gemm-2", own)
+    assert (bring(library, theirs).changed, library.get("c.theirs").evidence) == ((), citing("gemm-2", other))
+
+    write_folder(library, tmp_path / "shared", ("hypothesis",))
+    folder = Library.open(tmp_path / "shared")
+    assert [entry.name for entry in sorted((tmp_path / "shared" / "bundles").iterdir())] == [
+        "gemm-2.bundle", "gemm.bundle",
+    ]  # fmt: skip
+    third = Library.of(Workspace.create(tmp_path / "third"))
+    assert {item.card for item in folder.dangling(cards)} == set()
+    assert set(bring(third, folder).lineages) == {"gemm", "gemm-2"}
+    assert third.dangling([third.get("c.ours"), third.get("c.theirs")]) == ()
+    assert bring(theirs, folder).lineages == ()
+    plain(library.path, "gc", "--quiet", "--prune=now")
+    plain(library.path, "fsck", "--strict", "--no-dangling")
+    assert library.dangling(cards) == ()
+    third.close()
+
+
+def test_a_lineage_under_another_name_goes_on_like_any_other(
+    library: Library, theirs: Library, tmp_path: Path
+) -> None:
+    _lineage(library)
+    theirs.save(named("c.theirs", evidence=citing("gemm", _lineage(theirs, b"int y;"))))
+    bring(library, theirs)
+    here = workspace_of(library)
+    meta = replace(here.meta(here.head("gemm-2").commit), id="gemm-2", flags=("-O1",))
+    step = here.accept("gemm-2", StepRecord("Remove it"), {"kernel.c": b"int;"}, meta=meta)
+    here.add_report(step.commit, "{}", "gemm-2")
+    here.reject("gemm-2", StepRecord("Remove more"), {"kernel.c": b""})
+    assert here.undo("gemm-2").startswith("reject")
+    assert [len(here.operations(name)) for name in ("gemm", "gemm-2")] == [1, 4]
+    bundle_create(here, "gemm-2", tmp_path / "carried.bundle")
+    third = Workspace.create(tmp_path / "third")
+    assert bundle_open(tmp_path / "carried.bundle", third) == "gemm"
+    assert [each.subject for each in third.history("gemm")] == ["Open", "Remove it"]
+    assert third.reports(step.commit) == ["{}"]
+    with pytest.raises(KlineageError, match="--as NAME"):
+        bundle_open(tmp_path / "carried.bundle", here)
+    third.close()
+
+
+def test_cards_that_came_without_their_lineages_are_mended_by_the_next_pull(
+    library: Library, theirs: Library, tmp_path: Path
+) -> None:
+    own, other = _lineage(library), _lineage(theirs, b"int y;")
+    card = named("c.theirs", evidence=citing("gemm", other))
+    theirs.save(card)
+    source = folder_of(tmp_path / "shared", card)
+    assert bring(library, source).lineages == ()
+    assert [item.key for item in library.dangling([library.get("c.theirs")])] == ["e1"]
+    write_folder(theirs, source, ("hypothesis",))
+    pulled = bring(library, source)
+    assert (pulled.lineages, pulled.changed) == (("gemm-2",), ("c.theirs",))
+    assert library.dangling([library.get("c.theirs")]) == ()
+    assert workspace_of(library).head("gemm").commit == own
 
 
 def test_a_branch_of_our_own_can_be_merged(library: Library, theirs: Library, plain: Plain) -> None:

@@ -91,7 +91,7 @@ def test_another_version_is_never_overwritten(
     full.accept("gemm", record(20), {"kernel.c": b"newer"})
     before = plain(full.path, "for-each-ref")
     with pytest.raises(
-        KlineageError, match=r"another version of gemm; open gemm\.bundle in another workspace"
+        KlineageError, match=r"another version of gemm; klineage bundle open gemm\.bundle --as NAME"
     ):
         bundle_open(tmp_path / "gemm.bundle", full)
     assert plain(full.path, "for-each-ref") == before

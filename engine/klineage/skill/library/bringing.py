@@ -1,32 +1,79 @@
-"""Bringing the lineages that pulled cards cite, so that their evidence leads somewhere here, too."""
+"""Bringing the lineages that pulled cards cite, so that their evidence leads somewhere here, too.
+
+Evidence names a commit, and what the lineage that has it is called where the card is. A lineage whose name is taken
+here by another one comes under a further name, and the pulled cards say that one.
+"""
 
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from klineage.errors import KlineageError
-from klineage.lineage import Workspace, bundle_create, bundle_open, refs, store
+from klineage.lineage import Workspace, bundle_create, bundle_here, bundle_open, refs, store
 from klineage.lineage.model import check_id
-from klineage.skill.file import parse
+from klineage.skill.card import Evidence
+from klineage.skill.file import edited, parse
 from klineage.skill.library.git import GitShelf
 from klineage.skill.library.source import Source
+from klineage.walk.opening import free_id
+
+Names = Mapping[tuple[str, str], str]
+"""(a lineage, one of its commits) as a card cites them -> what the lineage is called here, where that differs."""
 
 
-def bring_lineages(shelf: GitShelf, source: Source) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """(lineages that came, what could not come): those that the source's cards cite and that are not here."""
-    brought, missing = [], []
+def bring_lineages(shelf: GitShelf, source: Source) -> tuple[Mapping[str, str], tuple[str, ...]]:
+    """(what the lineages that came are called here -> what the source calls them; what could not come).
+
+    They are those that the source's cards cite and that are not here.
+    """
+    brought: dict[str, str] = {}
+    missing = []
+    names = names_here(shelf, source)
     for lineage_id, commits in _cited(source).items():
-        if all(shelf.git.object(commit) for commit in commits if commit):
-            continue
+        homes = {names.get((lineage_id, commit), lineage_id) for commit in commits}
         try:
-            if _bring(shelf.workspace, source, lineage_id):
-                brought.append(lineage_id)
+            check_id(lineage_id)
+            if commits - {""} <= frozenset().union(*map(shelf.workspace.commits, homes)):
+                continue
+            if name := _bring(shelf.workspace, source, lineage_id):
+                brought[name] = lineage_id
         except KlineageError as error:
             missing.append(
                 f"the lineage {lineage_id}, which cards of {source.name} cite, did not come: {error}"
             )
-    return tuple(brought), tuple(missing)
+    return brought, tuple(missing)
+
+
+def names_here(shelf: GitShelf, source: Source) -> Names:
+    """What the lineages that the source's cards cite are called here, as far as they are here under another name."""
+    names: dict[tuple[str, str], str] = {}
+    for lineage_id, commits in _cited(source).items():
+        try:
+            lost = commits - shelf.workspace.commits(lineage_id) - {""}
+        except KlineageError:
+            continue  # no lineage can be called so; what cites it is told where evidence is looked up
+        for commit in sorted(lost):
+            if home := _home(shelf, commit):
+                names[lineage_id, commit] = home
+    return names
+
+
+def _home(shelf: GitShelf, commit: str) -> str:
+    """The lineage here that has a commit; "" for none."""
+    found = shelf.git.object(commit)
+    if found is None or found[0] != commit or found[1] != "commit":
+        return ""
+    places = (refs.WALKS, refs.LINEAGES, refs.REJECTED)
+    out = shelf.git.run("for-each-ref", f"--contains={commit}", "--format=%(refname)", *places).decode()
+    for ref in out.splitlines():
+        for place in places:
+            if ref.startswith(place):
+                return ref.removeprefix(place).partition("/")[0]
+    return ""
 
 
 def _cited(source: Source) -> dict[str, set[str]]:
@@ -45,16 +92,40 @@ def _cited(source: Source) -> dict[str, set[str]]:
     return cited
 
 
-def _bring(workspace: Workspace, source: Source, lineage_id: str) -> bool:
-    """Whether the lineage has come that was not here before."""
-    new = not store.head(workspace.git, refs.walk(check_id(lineage_id)))
-    if lineage_id in source.bundles:
-        bundle_open(source.bundles[lineage_id], workspace)
-        return new
-    if source.workspace is None:
-        return False
+def renamed(data: bytes, names: Names) -> bytes:
+    """A card's file with its lineages called what they are called here; as it is where nothing differs, or it is broken."""
+    if not any(commit.encode() in data for _, commit in names):
+        return data
+    try:
+        card = parse(data, "the card")
+    except KlineageError:
+        return data  # it is named, by line, where it is read as a card
+    evidence = tuple(_renamed(entry, names) for entry in card.evidence)
+    return data if evidence == card.evidence else edited(data, replace(card, evidence=evidence))
+
+
+def _renamed(entry: Evidence, names: Names) -> Evidence:
+    return replace(entry, lineage=names.get((entry.lineage, entry.commit), entry.lineage))
+
+
+def _bring(workspace: Workspace, source: Source, lineage_id: str) -> str:
+    """What the lineage is called here, if it has come that was not here before; else ""."""
+    with _bundle_of(source, lineage_id) as bundle:
+        if bundle is None or bundle_here(bundle, workspace):
+            return ""
+        found = store.each(workspace.git, refs.WALKS, refs.OPERATIONS)
+        taken = {ref.rpartition("/")[2] for ref in found}
+        name = free_id(lineage_id, taken) if lineage_id in taken else lineage_id
+        return bundle_open(bundle, workspace, name)
+
+
+@contextmanager
+def _bundle_of(source: Source, lineage_id: str) -> Iterator[Path | None]:
+    """The bundle of a lineage of the source, for a block; None where it has none."""
+    if lineage_id in source.bundles or source.workspace is None:
+        yield source.bundles.get(lineage_id)
+        return
     with tempfile.TemporaryDirectory(prefix="klineage-") as folder:
         file = Path(folder) / "lineage.bundle"
         bundle_create(source.workspace, lineage_id, file)
-        bundle_open(file, workspace)
-    return new
+        yield file

@@ -35,7 +35,7 @@ def opened_lineage(shelf: GitShelf | FolderShelf, lineage_id: str) -> Iterator[W
         )
     with scratch_repository(40) as git:
         inside = Workspace(git.place, git)
-        bundle_open(shelf.folder / found[0], inside)
+        bundle_open(shelf.folder / found[0], inside, lineage_id)
         yield inside
 
 
@@ -73,10 +73,11 @@ def _lost(shelf: GitShelf | FolderShelf, lineage_id: str, commits: set[str]) -> 
     """Which commits a lineage does not have, each with why."""
     try:
         with opened_lineage(shelf, lineage_id) as workspace:
+            there = workspace.commits(lineage_id)
             return {
                 commit: f"its lineage {lineage_id} has no commit {commit[:12]}"
-                for commit in commits
-                if commit and workspace.git.object(f"{commit}^{{commit}}") is None
+                for commit in commits - there
+                if commit
             }
     except KlineageError as error:
         return dict.fromkeys(commits, str(error))

@@ -14,7 +14,7 @@ from klineage.errors import KlineageError
 from klineage.lineage.message import one_line
 from klineage.skill.card import Card, check_id
 from klineage.skill.file import edited, lines, parse
-from klineage.skill.library.bringing import bring_lineages
+from klineage.skill.library.bringing import Names, bring_lineages, names_here, renamed
 from klineage.skill.library.fields import items
 from klineage.skill.library.folder import blob_hash
 from klineage.skill.library.git import Change, GitShelf, Side, listing
@@ -65,12 +65,17 @@ class Conflicts(KlineageError):
 
 @dataclass(frozen=True)
 class Pulled:
-    """What came of a pull. ``problems``: what was left out, a sentence each, by file and line."""
+    """What came of a pull.
+
+    lineages: those that came, by what they are called here; renamed: of these, what the source calls those whose name
+    was taken. problems: what was left out, a sentence each, by file and line.
+    """
 
     commit: str
     added: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
     lineages: tuple[str, ...] = ()
+    renamed: Mapping[str, str] = field(default_factory=dict)
     problems: tuple[str, ...] = ()
 
 
@@ -91,10 +96,11 @@ def pull(shelf: GitShelf, where: str, who: str = "", taken: Choice | None = None
     Raises Conflicts, with nothing changed, where both sides changed a field and ``taken`` does not say whose to take.
     """
     source = source_at(shelf, where)
+    names = names_here(shelf, source)
     merges: list[_Merge] = []
 
     def plan(tip: str) -> Change | None:
-        merges.append(_merged(shelf, source, tip, taken or {}))
+        merges.append(_merged(shelf, source, tip, taken or {}, names))
         merge = merges[-1]
         if merge.conflicts:
             raise Conflicts(source.name, tuple(merge.conflicts))
@@ -103,47 +109,61 @@ def pull(shelf: GitShelf, where: str, who: str = "", taken: Choice | None = None
     try:
         plan(shelf.tip())
         lineages, missing = bring_lineages(shelf, source)
+        names = names_here(shelf, source)
         commit = shelf.commit(plan)
     finally:
         if source.workspace is not None:
             source.workspace.close()
     merge = merges[-1]
     problems = (*source.odd, *merge.problems, *missing)
-    return Pulled(commit, tuple(merge.added), tuple(merge.changed), lineages, problems)
+    called = {name: theirs for name, theirs in lineages.items() if name != theirs}
+    return Pulled(commit, tuple(merge.added), tuple(merge.changed), tuple(lineages), called, problems)
 
 
 def _change(shelf: GitShelf, source: Source, merge: _Merge, who: str) -> Change | None:
-    if source.commit and source.base == source.commit:
-        return None
     title = f"Pull {source.name}: {len(merge.added)} new, {len(merge.changed)} changed"
     word = Word(title, kind="pull")
+    if _is_known(shelf, source):
+        return Change(word, merge.files, who=who) if merge.files else None
     if source.commit:
         return Change(word, merge.files, parents=(source.commit,), who=who)
-    before = listing(shelf.git, source.base)
-    if source.base and shelf.contents(before) == source.files:
-        return None
     said = Word(f"Keep what {source.name} holds", kind="snapshot", source=source.mark)
     side = Side(said, source.files, (source.base,) if source.base else ())
     return Change(word, merge.files, side=side, who=who)
 
 
-def _merged(shelf: GitShelf, source: Source, tip: str, taken: Choice) -> _Merge:
-    """What the branch at ``tip`` becomes with the source's files in it."""
+def _is_known(shelf: GitShelf, source: Source) -> bool:
+    """Whether all that the source holds has been pulled before."""
+    if source.commit or not source.base:
+        return bool(source.commit) and source.base == source.commit
+    return shelf.contents(listing(shelf.git, source.base)) == source.files
+
+
+def _merged(shelf: GitShelf, source: Source, tip: str, taken: Choice, names: Names) -> _Merge:
+    """What the branch at ``tip`` becomes with the source's files in it, their lineages called as they are here."""
     merge = _Merge()
     ours_at, base_at = shelf.listing(tip), listing(shelf.git, source.base)
     wanted = {path: at for path, at in ours_at.items() if at and path in source.files}
     ours = shelf.contents(wanted)
     base = shelf.contents({path: at for path, at in base_at.items() if at and path in source.files})
     for path, theirs in sorted(source.files.items()):
-        if ours.get(path) == theirs or base.get(path) == theirs:
-            continue
         if path.startswith("reports/"):
-            _report(merge, source, path, theirs, taken=path in ours_at)
-        else:
-            sides = (base.get(path), ours.get(path), theirs)
-            if sides[0] is not None or sides[1] is None or not _was_ours(shelf, tip, path, theirs):
-                _card(merge, source, path, sides, taken)
+            if theirs not in (ours.get(path), base.get(path)):
+                _report(merge, source, path, theirs, taken=path in ours_at)
+            continue
+        sides = [data and renamed(data, names) for data in (base.get(path), ours.get(path), theirs)]
+        if sides[2] in sides[:2]:
+            _keep(merge, path, ours.get(path), sides[1])
+        elif sides[0] is not None or sides[1] is None or not _was_ours(shelf, tip, path, theirs):
+            _card(merge, source, path, (sides[0], sides[1], sides[2] or theirs), taken)
     return merge
+
+
+def _keep(merge: _Merge, path: str, ours: bytes | None, now: bytes | None) -> None:
+    """Nothing is to be taken; our card may yet call a lineage what only they call it."""
+    if now and now != ours:
+        merge.files[path] = now
+        merge.changed.append(_card_id(path))
 
 
 def _was_ours(shelf: GitShelf, tip: str, path: str, theirs: bytes) -> bool:
@@ -163,7 +183,7 @@ def _card(
     merge: _Merge, source: Source, path: str, sides: tuple[bytes | None, bytes | None, bytes], taken: Choice
 ) -> None:
     base, ours, theirs = sides
-    card_id = path.removeprefix("cards/").removesuffix(".md")
+    card_id = _card_id(path)
     try:
         check_id(card_id)
         card = parse(theirs, f"{source.name}: {path}")
@@ -188,6 +208,10 @@ def _card(
     elif merged != mine:
         merge.files[path] = edited(ours, merged)
         merge.changed.append(card_id)
+
+
+def _card_id(path: str) -> str:
+    return path.removeprefix("cards/").removesuffix(".md")
 
 
 def _readable(base: bytes | None, path: str) -> Card | None:
