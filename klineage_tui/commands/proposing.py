@@ -49,7 +49,7 @@ def ask(arguments: argparse.Namespace) -> int:
         attempt = next(iter(walk.ask(proposer, arguments.hint, listen)), None)
         if listen is not None:
             listen.end()
-        row = answer_row(walk, proposer.name, attempt)
+        row = answer_row(walk, attempt)
         if arguments.json:
             print_json([] if row is None else [row])
         else:
@@ -59,7 +59,7 @@ def ask(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def answer_row(walk: Walk, proposer: str, attempt: Attempt | None) -> dict[str, Any] | None:
+def answer_row(walk: Walk, attempt: Attempt | None) -> dict[str, Any] | None:
     """An answer in the keys of ``propose --json``; ``number`` is null where it is no candidate."""
     from klineage_tui.text.unified import unified_diff
 

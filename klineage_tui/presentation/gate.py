@@ -143,7 +143,7 @@ def _after(view: GateView, results: Mapping[str, StageResult], width: int) -> li
     deciding = next((s for s in results.values() if _decides(s)), None)
     if deciding is not None:
         lines += [] if _fits(deciding, width) else _wrapped(deciding.summary, width)
-        lines += _case_lines(deciding.case, width)
+        lines += _case_lines(deciding.case)
         lines += _log_lines(deciding.log)
         if view.report is not None and view.report.reproduce and deciding.verdict != "unsupported":
             lines += _wrapped(f"reproduce: {view.report.reproduce}", width, "muted")
@@ -202,7 +202,7 @@ def _conditions(m: Measurement) -> str:
     return ", ".join(parts)
 
 
-def _case_lines(case: FailingCase | None, width: int) -> list[Line]:
+def _case_lines(case: FailingCase | None) -> list[Line]:
     if case is None:
         return []
     dims = " ".join(f"{sanitize(name)}={value}" for name, value in case.dims.items())

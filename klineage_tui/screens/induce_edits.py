@@ -76,7 +76,7 @@ class InduceEdits(InducePanes):
         keep = partial(walk.save_draft, title=title)
         keys = self.host.keys_in_force
         screen = EditScreen(keep, walk.clear_draft, state.kernel.filename, source, title, line, keys)
-        self.app.push_screen(screen, lambda edited: self._take(edited, title, base))
+        self.app.push_screen(screen, lambda edited: self._take(edited, base))
 
     def do_editor(self) -> None:
         from klineage_tui.config import editor_command
@@ -109,7 +109,7 @@ class InduceEdits(InducePanes):
             self.job("draft", walk.clear_draft, lambda _: self.notify("Nothing was changed.", timeout=3))
         else:
             save = partial(walk.save_draft, edited, title)
-            self.job("draft", save, lambda _: self._take(edited, title, base))
+            self.job("draft", save, lambda _: self._take(edited, base))
 
     def _line(self) -> int:
         """The new line under the cursor of the diff, counted from 1."""
@@ -139,7 +139,7 @@ class InduceEdits(InducePanes):
 
         def name(part: Candidate) -> None:
             save = partial(walk.save_draft, part.source, base.title)
-            self.job("draft", save, lambda _: self._take(part.source, base.title, base))
+            self.job("draft", save, lambda _: self._take(part.source, base))
 
         self.job("edit", lambda: walk.part(base, chosen), name)
 
@@ -150,7 +150,7 @@ class InduceEdits(InducePanes):
         candidate = current.candidate
         self._ask_name(candidate.source, candidate)
 
-    def _take(self, edited: bytes | None, title: str, base: Candidate | None) -> None:
+    def _take(self, edited: bytes | None, base: Candidate | None) -> None:
         """Ask what the edited bytes are called, then make them the current proposal."""
         if edited is not None and self.host.walk is not None and self._state is not None:
             self._ask_name(edited, base)
@@ -214,7 +214,7 @@ class InduceEdits(InducePanes):
             self._queue = self._queue.at(position)
             self.show_queue()
         base = None if position is None else proposals[position].candidate
-        self._take(draft.data, draft.title, base)
+        self._take(draft.data, base)
 
 
 def _offered(state: WalkState, source: bytes, base: Candidate | None) -> tuple[Said, Seen]:

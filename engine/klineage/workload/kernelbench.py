@@ -37,7 +37,7 @@ def convert(given: Problem) -> str:
     constants = Constants(given.tree.body)
     _refuse_random(given, model, get_init_inputs, constants)
     taken, scalars = _inputs(given, model, get_inputs, constants)
-    variables = _variables(given, constants, model, get_inputs, get_init_inputs)
+    variables = _variables(constants, model, get_inputs, get_init_inputs)
     given.check_names(
         [*variables.dims, *scalars], taken if not scalars else [n for n in taken if n not in scalars]
     )
@@ -68,7 +68,7 @@ def _function(given: Problem, name: str) -> ast.FunctionDef:
     return found
 
 
-def _method(given: Problem, model: ast.ClassDef, name: str) -> ast.FunctionDef | None:
+def _method(model: ast.ClassDef, name: str) -> ast.FunctionDef | None:
     return next((n for n in model.body if isinstance(n, ast.FunctionDef) and n.name == name), None)
 
 
@@ -76,7 +76,7 @@ def _inputs(
     given: Problem, model: ast.ClassDef, get_inputs: ast.FunctionDef, constants: Constants
 ) -> tuple[list[str], dict[str, float]]:
     """The names of what ``forward`` is given, in order, and which of them are plain numbers."""
-    forward = _method(given, model, "forward")
+    forward = _method(model, "forward")
     if forward is None:
         raise given.error("Model has no method forward()", model)
     if forward.args.vararg or forward.args.kwonlyargs:
@@ -106,7 +106,6 @@ def _inputs(
 
 
 def _variables(
-    given: Problem,
     constants: Constants,
     model: ast.ClassDef,
     get_inputs: ast.FunctionDef,
@@ -143,7 +142,7 @@ def _refuse_random(
     given: Problem, model: ast.ClassDef, get_init_inputs: ast.FunctionDef, constants: Constants
 ) -> None:
     """A reference that draws at random gives another answer each time."""
-    forward = _method(given, model, "forward")
+    forward = _method(model, "forward")
     for node in ast.walk(forward) if forward else ():
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _RANDOM:
             owner = ast.unparse(node.func.value)
@@ -153,7 +152,7 @@ def _refuse_random(
                 )
     bound = {
         **constants.values,
-        **_arguments(_method(given, model, "__init__"), get_init_inputs, constants.values),
+        **_arguments(_method(model, "__init__"), get_init_inputs, constants.values),
     }
     for node in ast.walk(model):
         if not isinstance(node, ast.Call) or not ast.unparse(node.func).rpartition(".")[2].startswith(

@@ -39,7 +39,7 @@ def convert(given: Problem) -> str:
     taken = [a.arg for a in (*torch_ref.args.posonlyargs, *torch_ref.args.args)]
     outputs = _outputs(given, torch_ref, taken)
     given.check_names({**dims, **fixed}, [*taken, *outputs])
-    type_ = _element(given, make_inputs, constants)
+    type_ = _element(given, make_inputs)
     named = derived(_given(dims, fixed, make_inputs, torch_ref, constants))
     kind = _TYPES[type_]
     return "".join(
@@ -133,7 +133,7 @@ def _outputs(given: Problem, torch_ref: ast.FunctionDef, taken: list[str]) -> tu
     return tuple(f"{name}_" if name in taken else name for name in names)
 
 
-def _element(given: Problem, make_inputs: ast.FunctionDef, constants: Constants) -> str:
+def _element(given: Problem, make_inputs: ast.FunctionDef) -> str:
     """The torch type that is the problem's element type: the default of ``dtype``, or the first one in its code."""
     nodes: list[ast.AST] = [n for name, n in _defaults(make_inputs).items() if name == "dtype"]
     known = dict(assigned(given.tree.body))

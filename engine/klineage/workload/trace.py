@@ -57,7 +57,7 @@ def _text(definition: Definition, scalars: Mapping[str, float], named: Sizes, us
         f"    data = DATA[({axes},)]\n" if data else "",
         f"    return {{\n{_draws(definition, data)}    }}\n",
         _reference(definition),
-        _cost(definition, axes),
+        _cost(axes),
         _TOLERANCE.format(axes=axes),
         _unsupported(definition, axes),
     ]
@@ -128,7 +128,7 @@ def reference({", ".join(names)}):
 """
 
 
-def _cost(definition: Definition, axes: str) -> str:
+def _cost(axes: str) -> str:
     return f"""
 
 def cost(itemsize, {axes}):

@@ -37,13 +37,11 @@ def detect(kernel: Kernel) -> tuple[Site, ...]:
     for locus, node in unit.loci.items():
         order = _order(unit, node)
         if order is not None and any(f.exported for f in unit.functions):
-            sites.append(
-                Site(_home(unit, locus), (Feature(_home(unit, locus), "loop_order"),), _settings(unit, order))
-            )
+            sites.append(Site(_home(locus), (Feature(_home(locus), "loop_order"),), _settings(unit, order)))
     return tuple({site.locus: site for site in sites}.values())
 
 
-def _home(unit: Unit, locus: str) -> str:
+def _home(locus: str) -> str:
     """The place around the two loops, which is there before and after."""
     return locus.rpartition("/")[0]
 
@@ -103,9 +101,7 @@ def _element(unit: Unit, locus: str, result: str) -> str:
 
 def remove(kernel: Kernel, site: Site) -> Rewrite:
     unit = parse_kernel(kernel)
-    found = [
-        o for p, n in unit.loci.items() if _home(unit, p) == site.locus and (o := _order(unit, n)) is not None
-    ]
+    found = [o for p, n in unit.loci.items() if _home(p) == site.locus and (o := _order(unit, n)) is not None]
     if len(found) != 1:
         raise NotApplicable(f"{place_of(unit, site.locus)} has {len(found)} such sums, not one")
     order = found[0]
@@ -136,7 +132,7 @@ def apply(kernel: Kernel, locus: str, settings: Mapping[str, str]) -> tuple[Edit
     for place, loop in unit.loci.items():
         body = (
             loop.child_by_field_name("body")
-            if loop.type == "for_statement" and _home(unit, place) == locus
+            if loop.type == "for_statement" and _home(place) == locus
             else None
         )
         inside = body.named_children if body is not None and body.type == "compound_statement" else []

@@ -72,7 +72,7 @@ def _buffers(unit: Unit, function: Function) -> _Buffers:
         first, block = body[index - 2], loop.child_by_field_name("body")
         tile, limit = _counted(unit, loop)
         inside = [c for c in block.named_children if c.type != "comment"] if block is not None else []
-        if _call(unit, first) is None or not tile or len(inside) < 3 or unit.text(inside[-1]) != _BARRIER:
+        if _call(first) is None or not tile or len(inside) < 3 or unit.text(inside[-1]) != _BARRIER:
             continue
         name, choice = _number(unit, inside[0], tile)
         filled = _ahead(unit, inside[1], first, (name, tile, limit))
@@ -99,7 +99,7 @@ def _counted(unit: Unit, loop: Node) -> tuple[str, str]:
     return bound[1], bound[2]
 
 
-def _call(unit: Unit, statement: Node) -> Node | None:
+def _call(statement: Node) -> Node | None:
     call = (
         statement.named_children[0]
         if statement.type == "expression_statement" and statement.named_children
@@ -109,7 +109,7 @@ def _call(unit: Unit, statement: Node) -> Node | None:
 
 
 def _call_name(unit: Unit, statement: Node) -> str:
-    call = _call(unit, statement)
+    call = _call(statement)
     callee = call.child_by_field_name("function") if call is not None else None
     return unit.text(callee) if callee is not None else ""
 
@@ -137,7 +137,7 @@ def _ahead(unit: Unit, statement: Node, first: Node, loop: tuple[str, str, str])
         or unit.text(condition) != f"({tile} + 1 < {limit})"
     ):
         raise NotApplicable("the other buffer is not filled under the condition that there is a next tile")
-    calls = [_call(unit, first), _call(unit, inner)]
+    calls = [_call(first), _call(inner)]
     if calls[0] is None or calls[1] is None or _call_name(unit, first) != _call_name(unit, inner):
         raise NotApplicable("the first fill and the later ones are not calls of one function")
     given = [[unit.text(a) for a in arguments(c)] for c in calls if c is not None]

@@ -96,7 +96,7 @@ def remove(kernel: Kernel, site: Site) -> Rewrite:
     text = (
         head.encode("utf-8", "surrogateescape") + newline + indent + test.encode("utf-8", "surrogateescape")
     )
-    header_end = _header_end(unit, loop)
+    header_end = _header_end(loop)
     return Rewrite(
         (
             Edit(grid[0], grid[0] + len(grid[1]), f"({elements})".encode()),
@@ -105,7 +105,7 @@ def remove(kernel: Kernel, site: Site) -> Rewrite:
     )
 
 
-def _header_end(unit: Unit, loop: Node) -> int:
+def _header_end(loop: Node) -> int:
     return next(c.end_byte for c in reversed(loop.children) if c.type == ")")
 
 

@@ -58,7 +58,7 @@ def _choices(unit: Unit) -> list[_Choice]:
         second = other.named_children[-1] if other is not None and other.named_children else None
         if condition is None or first is None or second is None:
             continue
-        special, general = _template(unit, first), _template(unit, second)
+        special, general = _template(first), _template(second)
         if special is None or general is None or unit.text(general)[1:-1] not in _GENERAL:
             continue
         texts = [
@@ -70,7 +70,7 @@ def _choices(unit: Unit) -> list[_Choice]:
     return found
 
 
-def _template(unit: Unit, statement: Node) -> Node | None:
+def _template(statement: Node) -> Node | None:
     """The template arguments of the call that a statement consists of."""
     call = statement.named_children[0] if statement.type == "expression_statement" else None
     function = (
@@ -109,7 +109,7 @@ def apply(kernel: Kernel, locus: str, settings: Mapping[str, str]) -> tuple[Edit
     unit = parse_kernel(kernel)
     condition, special, called = (setting(settings, n) for n in ("condition", "special", "call"))
     for node in walk(unit.root):
-        arguments = _template(unit, node)
+        arguments = _template(node)
         function = function_of(unit, node) if arguments is not None else None
         if arguments is None or function is None or function.locus != locus:
             continue

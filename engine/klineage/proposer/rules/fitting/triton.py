@@ -98,8 +98,8 @@ def fusions(kernel: Kernel, settings: Settings) -> Iterator[Fit]:
 
 def _stored_to(unit: Unit, function: Function) -> set[str]:
     known = parameters(unit, function)
-    calls = [c for c in tl_calls(unit, function.body, "store") if positional(unit, c)]
-    return {name for c in calls for name in names(unit, positional(unit, c)[0]) if name in known}
+    calls = [c for c in tl_calls(unit, function.body, "store") if positional(c)]
+    return {name for c in calls for name in names(unit, positional(c)[0]) if name in known}
 
 
 def _loaded_back(unit: Unit, function: Function) -> Iterator[tuple[str, str]]:
@@ -108,13 +108,8 @@ def _loaded_back(unit: Unit, function: Function) -> Iterator[tuple[str, str]]:
     for statement in statements(function.body):
         pair = sides(statement)
         loads = tl_calls(unit, pair[1], "load") if pair is not None else []
-        if (
-            pair is not None
-            and pair[0].type == "identifier"
-            and len(loads) == 1
-            and positional(unit, loads[0])
-        ):
-            for name in names(unit, positional(unit, loads[0])[0]):
+        if pair is not None and pair[0].type == "identifier" and len(loads) == 1 and positional(loads[0]):
+            for name in names(unit, positional(loads[0])[0]):
                 if name in known and name.endswith("_ptr"):
                     yield unit.text(pair[0]), name
 

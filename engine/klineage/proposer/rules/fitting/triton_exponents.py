@@ -32,7 +32,7 @@ def base_two(kernel: Kernel, settings: Settings) -> Iterator[Fit]:
     if "math." in factor and not imported:
         factor, why = _LOG2_E, ("the factor is written as a number, for this file imports no math",)
     for function in jit_functions(unit):
-        arguments = [call for call in tl_calls(unit, function.body, "exp") if positional(unit, call)]
+        arguments = [call for call in tl_calls(unit, function.body, "exp") if positional(call)]
         if not arguments:
             continue
         loaded = _loaded_exponents(unit, function, arguments)
@@ -56,7 +56,7 @@ def _assigned_in(unit: Unit, function: Function) -> dict[str, list[Node]]:
 def _loaded_exponents(unit: Unit, function: Function, calls: list[Node]) -> list[str]:
     """The loaded values that all exponents are made of, where they are used for nothing else."""
     given = _assigned_in(unit, function)
-    found = dict.fromkeys(n for call in calls for n in names(unit, positional(unit, call)[0]))
+    found = dict.fromkeys(n for call in calls for n in names(unit, positional(call)[0]))
     loaded = [n for n in found if len(given.get(n, ())) == 1 and tl_calls(unit, given[n][0], "load")]
     spans = [(call.start_byte, call.end_byte) for call in calls]
     inside = all(
@@ -64,7 +64,7 @@ def _loaded_exponents(unit: Unit, function: Function, calls: list[Node]) -> list
         for name in loaded
         for use in mentions(unit, function.body, name)
     )
-    covered = all(names(unit, positional(unit, call)[0]) & set(loaded) for call in calls)
+    covered = all(names(unit, positional(call)[0]) & set(loaded) for call in calls)
     return sorted(loaded) if loaded and inside and covered else []
 
 
@@ -79,7 +79,7 @@ def _is_target(use: Node) -> bool:
 def _scales(unit: Unit, function: Function, calls: list[Node]) -> list[str]:
     """Names that are given a value somewhere and multiplied on the way to an exponent, addresses left out."""
     given, reached, found = _assigned_in(unit, function), set[str](), list[str]()
-    pending = [positional(unit, call)[0] for call in calls]
+    pending = [positional(call)[0] for call in calls]
     while pending:
         for node in _without_loads(unit, pending.pop()):
             sign = node.child_by_field_name("operator") if node.type == "binary_operator" else None

@@ -74,7 +74,7 @@ def _stored(unit: Unit, function: Function) -> str:
     """The name that a kernel stores last, whatever type it is stored as."""
     body = statements(function.body)
     call = next(iter(tl_calls(unit, body[-1], "store")), None) if body else None
-    given = positional(unit, call) if call is not None else []
+    given = positional(call) if call is not None else []
     found = re.match(r"\w+", unit.text(given[1])) if len(given) > 1 else None
     return found[0] if found else ""
 

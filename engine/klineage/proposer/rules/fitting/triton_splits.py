@@ -102,10 +102,8 @@ def _sums(unit: Unit, function: Function, launch: Launch, header: re.Pattern[str
 def _output(unit: Unit, function: Function, launch: Launch) -> str:
     """What the host calls the tensor that the kernel stores to, where it is one."""
     given = given_by(unit, function, launch)
-    calls = [c for c in tl_calls(unit, function.body, "store") if positional(unit, c)]
-    bases = {
-        n for c in calls for n in names(unit, positional(unit, c)[0]) if n in given and n.endswith("_ptr")
-    }
+    calls = [c for c in tl_calls(unit, function.body, "store") if positional(c)]
+    bases = {n for c in calls for n in names(unit, positional(c)[0]) if n in given and n.endswith("_ptr")}
     return given[bases.pop()] if len(calls) == len(bases) == 1 else ""
 
 

@@ -62,14 +62,14 @@ def _numbered(found: Mapping[str, str], kind: str) -> str:
 def _outermost(unit: Unit, function: Function) -> list[Node]:
     calls = tl_calls(unit, function.body, *HINTS)
     inside = {inner.id for call in calls for inner in tl_calls(unit, call, *HINTS) if inner != call}
-    return [c for c in calls if c.id not in inside and len(positional(unit, c)) == 2]
+    return [c for c in calls if c.id not in inside and len(positional(c)) == 2]
 
 
 def _hinted(unit: Unit, call: Node) -> Node | None:
     """The expression inside the hints."""
     current = call
     while tl_call(unit, current) in HINTS:
-        given = positional(unit, current)
+        given = positional(current)
         if not given:
             return None
         current = given[0]
@@ -79,7 +79,7 @@ def _hinted(unit: Unit, call: Node) -> Node | None:
 def _shape(unit: Unit, call: Node) -> str:
     if tl_call(unit, call) not in HINTS:
         return "_"
-    first, *rest = positional(unit, call)
+    first, *rest = positional(call)
     return f"{tl_call(unit, call)}({', '.join([_shape(unit, first), *map(unit.text, rest)])})"
 
 

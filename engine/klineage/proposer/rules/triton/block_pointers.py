@@ -91,7 +91,7 @@ def _pointers(unit: Unit, function: Function) -> list[_Pointer]:
 
 
 def _refuse_taken(unit: Unit, function: Function, variable: str, tile: Tile) -> None:
-    known = {unit.text(n) for n in identifiers(unit, function.node)}
+    known = {unit.text(n) for n in identifiers(function.node)}
     for axis in range(len(tile.shape)):
         if name_of(variable, axis) in known:
             raise NotApplicable(f"the name {name_of(variable, axis)!r} is taken")
@@ -103,7 +103,7 @@ def _uses(
     """The loads and stores through a block pointer, and the statements that move it."""
     accesses, advances, moved = [], [], set()
     for call in tl_calls(unit, function.body, "advance"):
-        statement, given = enclosing_statement(call), positional(unit, call)
+        statement, given = enclosing_statement(call), positional(call)
         pair = sides(statement)
         if not given or unit.text(given[0]) != variable:
             continue
@@ -118,7 +118,7 @@ def _uses(
             continue
         access = use.parent.parent if use.parent is not None else None
         known = access is not None and tl_call(unit, access) in ("load", "store")
-        if access is None or not known or positional(unit, access)[:1] != [use]:
+        if access is None or not known or positional(access)[:1] != [use]:
             raise NotApplicable(
                 f"line {unit.line(use.start_byte)}: {variable} is used in another way than to load or store"
             )
@@ -175,7 +175,7 @@ def _plain(unit: Unit, pointer: _Pointer) -> list[Edit]:
 
 def _access(unit: Unit, call: Node, address: str, options: str) -> list[Edit]:
     """A load or store with another address and other options; what it stores stays as it is."""
-    given = positional(unit, call)
+    given = positional(call)
     edits = [Edit(given[0].start_byte, given[0].end_byte, address.encode("utf-8", "surrogateescape"))]
     named = sorted(keywords(unit, call).values(), key=lambda n: n.start_byte)
     text = options.encode("utf-8", "surrogateescape")
@@ -243,7 +243,7 @@ def _through(unit: Unit, function: Function, variable: str, tile: Tile, padded: 
     """Loads and stores through the block pointer in place of those through its pointers."""
     edits: list[Edit] = []
     for call in tl_calls(unit, function.body, "load", "store"):
-        given, named = positional(unit, call), keywords(unit, call)
+        given, named = positional(call), keywords(unit, call)
         if not given or not same(unit.text(given[0]), pointers(variable, tile)):
             continue
         axes = masked_axes(variable, tile, unit.text(value_of(named["mask"])) if "mask" in named else "")

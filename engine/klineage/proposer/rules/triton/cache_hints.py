@@ -48,8 +48,8 @@ def _accesses(unit: Unit, function: Function) -> dict[str, Node]:
     """Loads and stores by what they touch: ``load(x_ptr)``, the second of them ``load(x_ptr)#2``."""
     found: dict[str, Node] = {}
     for call in tl_calls(unit, function.body, "load", "store"):
-        given = positional(unit, call)
-        base = next((unit.text(n) for n in identifiers(unit, given[0])), "") if given else ""
+        given = positional(call)
+        base = next((unit.text(n) for n in identifiers(given[0])), "") if given else ""
         place, number = f"{tl_call(unit, call)}({base})", 2
         while place in found:
             place = f"{tl_call(unit, call)}({base})#{number}"

@@ -129,7 +129,7 @@ def _named_calls(unit: Unit, root: Node) -> list[tuple[str, Node]]:
     return [(name, call) for name, call in found if name is not None]
 
 
-def positional(unit: Unit, call: Node) -> list[Node]:
+def positional(call: Node) -> list[Node]:
     """The positional arguments of a call."""
     listing = call.child_by_field_name("arguments")
     return [a for a in elements(listing) if a.type != "keyword_argument"] if listing is not None else []
@@ -137,7 +137,7 @@ def positional(unit: Unit, call: Node) -> list[Node]:
 
 def argument(unit: Unit, call: Node, index: int) -> str:
     """The text of a positional argument; empty when the call has too few."""
-    given = positional(unit, call)
+    given = positional(call)
     return unit.text(given[index]) if index < len(given) else ""
 
 
@@ -170,7 +170,7 @@ def sides(statement: Node) -> tuple[Node, Node] | None:
     return (left, right) if left is not None and right is not None else None
 
 
-def identifiers(unit: Unit, root: Node) -> Iterator[Node]:
+def identifiers(root: Node) -> Iterator[Node]:
     """The identifiers that are read as values: no attribute names, no keyword names."""
     for node in walk(root):
         if node.type != "identifier":
@@ -187,7 +187,7 @@ def _is_label(node: Node) -> bool:
 
 
 def names(unit: Unit, root: Node) -> set[str]:
-    return {unit.text(n) for n in identifiers(unit, root)}
+    return {unit.text(n) for n in identifiers(root)}
 
 
 def defined(unit: Unit, statement: Node) -> set[str]:
@@ -207,16 +207,16 @@ def used(unit: Unit, statement: Node) -> set[str]:
     for node in walk(statement):
         left = node.child_by_field_name("left") if node.type == "assignment" else None
         if left is not None and left.type in ("identifier", "pattern_list", "tuple_pattern"):
-            targets |= {n.id for n in identifiers(unit, left)}
-    return {unit.text(n) for n in identifiers(unit, statement) if n.id not in targets}
+            targets |= {n.id for n in identifiers(left)}
+    return {unit.text(n) for n in identifiers(statement) if n.id not in targets}
 
 
 def mentions(unit: Unit, root: Node, name: str) -> list[Node]:
-    return [n for n in identifiers(unit, root) if unit.text(n) == name]
+    return [n for n in identifiers(root) if unit.text(n) == name]
 
 
-def delete_statements(unit: Unit, gone: list[Node], stale: str = "(?!)") -> tuple[Edit, ...]:
-    """Delete statements with the comments directly above each; ``stale``: see ``stale_comments``."""
+def delete_statements(unit: Unit, gone: list[Node]) -> tuple[Edit, ...]:
+    """Delete statements with the comments directly above each."""
     edits = []
     for node in gone:
         start, end = unit.lines_of(node)

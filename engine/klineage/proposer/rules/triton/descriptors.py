@@ -110,7 +110,7 @@ def _descriptors(unit: Unit, function: Function) -> list[_Descriptor]:
         ):
             raise NotApplicable(f"{line}: the descriptor is not made once, at the top of the kernel")
         variable, tile = unit.text(pair[0]), tile_of(unit, call, _FIELDS)
-        known = {unit.text(n) for n in identifiers(unit, function.node)}
+        known = {unit.text(n) for n in identifiers(function.node)}
         if any(name_of(variable, axis) in known for axis in range(len(tile.shape))):
             raise NotApplicable(f"the names {variable}_0 ... are taken")
         found.append(_Descriptor(variable, statement, call, tile, _accesses(unit, function, pair[0], tile)))
@@ -156,11 +156,11 @@ def remove(kernel: Kernel, site: Site) -> Rewrite:
             for axis, (offset, extent) in enumerate(zip(offsets, made.tile.block, strict=True)):
                 text = f"{name_of(made.variable, axis)} = {index(offset, extent)}"
                 lines[at] = lines.get(at, b"") + indent + text.encode("utf-8", "surrogateescape") + newline
-            edits += _plain(unit, call, made, axes, stored=bool(value))
+            edits += _plain(call, made, axes, stored=bool(value))
     return Rewrite(merge_edits(edits, [Edit(at, at, text) for at, text in lines.items()]))
 
 
-def _plain(unit: Unit, call: Node, made: _Descriptor, axes: tuple[int, ...], *, stored: bool) -> list[Edit]:
+def _plain(call: Node, made: _Descriptor, axes: tuple[int, ...], *, stored: bool) -> list[Edit]:
     """The access by pointers; what is stored stays as it is."""
     if not stored:
         text = load(made.variable, made.tile, axes)
@@ -218,7 +218,7 @@ def _through(unit: Unit, function: Function, variable: str, tile: Tile) -> tuple
     edits: list[Edit] = []
     gone: list[Node] = []
     for call in tl_calls(unit, function.body, "load", "store"):
-        given, named = positional(unit, call), keywords(unit, call)
+        given, named = positional(call), keywords(unit, call)
         bound = unit.text(value_of(named["mask"])) if "mask" in named else ""
         if (
             not given

@@ -46,7 +46,7 @@ def detect(kernel: Kernel) -> tuple[Site, ...]:
 
 
 def _understood(unit: Unit, call: Node) -> bool:
-    return 2 <= len(positional(unit, call)) <= 3 and all(n in _PLAIN for n in keywords(unit, call))
+    return 2 <= len(positional(call)) <= 3 and all(n in _PLAIN for n in keywords(unit, call))
 
 
 def remove(kernel: Kernel, site: Site) -> Rewrite:
@@ -80,7 +80,7 @@ def _fits(kernel: Kernel, function: Function) -> bool:
 
 def _multiply_add(unit: Unit, call: Node) -> list[Edit]:
     """``acc = tl.dot(a, b, acc)`` to ``acc += tl.sum(a[:, :, None] * b[None, :, :], axis=1)``, in fp32."""
-    given, named = positional(unit, call), keywords(unit, call)
+    given, named = positional(call), keywords(unit, call)
     start = value_of(named["acc"]) if "acc" in named else (given[2] if len(given) == 3 else None)
     product = f"tl.sum({_operand(unit, given[0])}{_LEFT} * {_operand(unit, given[1])}{_RIGHT}, axis=1)"
     parent = call.parent
@@ -120,7 +120,7 @@ def _products(unit: Unit, function: Function) -> list[tuple[Node, str, str]]:
     """Every ``tl.sum(A[:, :, None] * B[None, :, :], axis=1)`` with the text of A and B."""
     found = []
     for call in tl_calls(unit, function.body, "sum"):
-        given, axis = positional(unit, call), keywords(unit, call).get("axis")
+        given, axis = positional(call), keywords(unit, call).get("axis")
         over = (
             unit.text(value_of(axis)) if axis is not None else (unit.text(given[1]) if len(given) > 1 else "")
         )

@@ -73,7 +73,7 @@ def _epilogue(unit: Unit, function: Function) -> _Epilogue | None:
     ):
         return None
     loop, tail, call = body[loops[-1]], body[loops[-1] + 1 : -1], stores[0]
-    given = positional(unit, call)
+    given = positional(call)
     stored = (
         re.fullmatch(r"(\w+)(?:\.to\(.*\))?", unit.text(given[1]), re.DOTALL) if len(given) >= 2 else None
     )
@@ -111,7 +111,7 @@ def _kept(unit: Unit, function: Function, found: _Epilogue) -> tuple[list[Node],
 
 def _where(unit: Unit, found: _Epilogue) -> set[str]:
     """The names in the address and the mask of the store."""
-    given = positional(unit, found.call)
+    given = positional(found.call)
     return names(unit, given[0]) | {
         n for k in keywords(unit, found.call).values() for n in names(unit, value_of(k))
     }
@@ -143,7 +143,7 @@ def _unneeded(unit: Unit, function: Function, found: _Epilogue) -> list[str]:
 
 
 def _suffix_names(unit: Unit, found: _Epilogue) -> set[str]:
-    return names(unit, positional(unit, found.call)[1]) - {found.value}
+    return names(unit, positional(found.call)[1]) - {found.value}
 
 
 def remove(kernel: Kernel, site: Site) -> Rewrite:
@@ -163,7 +163,7 @@ def remove(kernel: Kernel, site: Site) -> Rewrite:
     edits = merge_edits(
         delete_statements(unit, gone),
         drop_parameter(unit, function, _unneeded(unit, function, found)),
-        (_stored(unit, found, found.total),),
+        (_stored(found, found.total),),
     )
     definition, call = _second(kernel, function, found)
     at, after = unit.lines_of(function.node)[1], unit.lines_of(statement)[1]
@@ -171,8 +171,8 @@ def remove(kernel: Kernel, site: Site) -> Rewrite:
     return Rewrite(merge_edits(edits, (Edit(at, at, blank + definition), Edit(after, after, call))))
 
 
-def _stored(unit: Unit, found: _Epilogue, name: str) -> Edit:
-    at = positional(unit, found.call)[1].start_byte
+def _stored(found: _Epilogue, name: str) -> Edit:
+    at = positional(found.call)[1].start_byte
     return Edit(at, at + len(found.value.encode()), name.encode("utf-8", "surrogateescape"))
 
 
@@ -182,7 +182,7 @@ def _second(kernel: Kernel, function: Function, found: _Epilogue) -> tuple[bytes
     _, going_on = _kept(unit, function, found)
     title = function.definition.child_by_field_name("name")
     assert title is not None
-    given, mask = positional(unit, found.call), keywords(unit, found.call).get("mask")
+    given, mask = positional(found.call), keywords(unit, found.call).get("mask")
     bound = f", {unit.text(mask)}, other=0.0" if mask is not None else ""
     reload = f"{found.total} = tl.load({unit.text(given[0])}{bound}).to(tl.float32)"
     if len(given) > 2:
@@ -200,7 +200,7 @@ def _second(kernel: Kernel, function: Function, found: _Epilogue) -> tuple[bytes
             ),
             Edit(at, at, text),
         ),
-        tuple(_renamed(unit, launch, function.name + _NAME) for launch in launches(unit, function.name)),
+        tuple(_renamed(launch, function.name + _NAME) for launch in launches(unit, function.name)),
     )
     other = parse(kernel.surface, kernel.filename, apply_edits(kernel.source, edits))
     made, launch = other.function(function.name + _NAME), launches(other, function.name + _NAME)
@@ -221,7 +221,7 @@ def _before_all(unit: Unit, going_on: list[Node], found: _Epilogue) -> Node:
     return first
 
 
-def _renamed(unit: Unit, launch: Launch, name: str) -> Edit:
+def _renamed(launch: Launch, name: str) -> Edit:
     function = launch.call.child_by_field_name("function")
     value = function.child_by_field_name("value") if function is not None else None
     assert value is not None
@@ -249,7 +249,7 @@ def apply(kernel: Kernel, locus: str, settings: Mapping[str, str]) -> tuple[Edit
         raise NotApplicable("no two kernels of which one goes on with what the other sums")
     store = statements(function.body)[-1]
     call = next(iter(tl_calls(unit, store, "store")), None)
-    given = positional(unit, call) if call is not None else []
+    given = positional(call) if call is not None else []
     if len(given) < 2 or not unit.text(given[1]).startswith(total):
         raise NotApplicable(f"the kernel does not store {total}")
     edits = _moved(unit, function, second, total)

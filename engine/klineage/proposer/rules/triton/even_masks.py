@@ -60,9 +60,9 @@ def _flags(unit: Unit, function: Function) -> dict[str, list[tuple[Node, Node, N
     """The constants that only choose between two branches: (statement, then, else) for each."""
     constants = {n for n, node in parameters(unit, function).items() if is_constexpr(unit, node)}
     uses: dict[str, list[tuple[Node, Node, Node] | None]] = {}
-    for node in identifiers(unit, function.body) if constants else ():
+    for node in identifiers(function.body) if constants else ():
         if unit.text(node) in constants:
-            uses.setdefault(unit.text(node), []).append(_branch(unit, node))
+            uses.setdefault(unit.text(node), []).append(_branch(node))
     found = {}
     for name, branches in uses.items():
         known = [branch for branch in branches if branch is not None]
@@ -71,7 +71,7 @@ def _flags(unit: Unit, function: Function) -> dict[str, list[tuple[Node, Node, N
     return found
 
 
-def _branch(unit: Unit, mention: Node) -> tuple[Node, Node, Node] | None:
+def _branch(mention: Node) -> tuple[Node, Node, Node] | None:
     statement = mention.parent
     if (
         statement is None
@@ -186,12 +186,12 @@ def _target(unit: Unit, statement: Node) -> str:
     if pair is not None:
         return unit.text(pair[0])
     call = statement.named_children[0] if statement.type == "expression_statement" else None
-    base = next(identifiers(unit, positional(unit, call)[0]), None) if _stores(unit, call) and call else None
+    base = next(identifiers(positional(call)[0]), None) if _stores(unit, call) and call else None
     return f"store({unit.text(base)})" if base is not None else ""
 
 
 def _stores(unit: Unit, call: Node | None) -> bool:
-    return call is not None and tl_call(unit, call) == "store" and bool(positional(unit, call))
+    return call is not None and tl_call(unit, call) == "store" and bool(positional(call))
 
 
 def _masked_run(unit: Unit, body: Node, targets: list[str]) -> list[Node]:

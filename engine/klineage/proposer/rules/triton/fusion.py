@@ -65,9 +65,9 @@ def _fused(unit: Unit, function: Function) -> _Fused | None:
     stores = [s for s in body if tl_calls(unit, s, "store")]
     for store in stores[:-1]:
         call = tl_calls(unit, store, "store")[0]
-        given = positional(unit, call)
+        given = positional(call)
         value = _bare_value(unit, given[1]) if len(given) >= 2 else None
-        pointer = next((unit.text(n) for n in identifiers(unit, given[0])), None) if given else None
+        pointer = next((unit.text(n) for n in identifiers(given[0])), None) if given else None
         definition = next((s for s in body if (p := sides(s)) is not None and unit.text(p[0]) == value), None)
         if (
             value is None
@@ -154,7 +154,7 @@ def _first_name(unit: Unit, pointer: str) -> str:
 def _reads_back(unit: Unit, fused: _Fused) -> tuple[str, set[str]]:
     """The load that gets the intermediate back, and the names that it reads."""
     call = tl_calls(unit, fused.store, "store")[0]
-    given, mask = positional(unit, call), keywords(unit, call).get("mask")
+    given, mask = positional(call), keywords(unit, call).get("mask")
     mask_node = value_of(mask) if mask is not None else (given[2] if len(given) > 2 else None)
     masked = f", mask={unit.text(mask_node)}, other=0.0" if mask_node is not None else ""
     read = names(unit, given[0]) | (names(unit, mask_node) if mask_node is not None else set())

@@ -60,9 +60,9 @@ def _online(unit: Unit, loop: Node) -> _Online | None:
     plain = {s.id: p for s in body if (p := sides(s)) is not None}
     for statement in body:
         value = plain[statement.id][1] if statement.id in plain else None
-        if value is None or tl_call(unit, value) != "maximum" or len(positional(unit, value)) != 2:
+        if value is None or tl_call(unit, value) != "maximum" or len(positional(value)) != 2:
             continue
-        running, new = unit.text(positional(unit, value)[0]), unit.text(plain[statement.id][0])
+        running, new = unit.text(positional(value)[0]), unit.text(plain[statement.id][0])
         update = next((s for s in body if s.id in plain and _pair(unit, plain[s.id]) == (running, new)), None)
         alpha = next((s for s in body if s.id in plain and _decay(unit, plain[s.id][1], running, new)), None)
         if update is not None and alpha is not None and running.isidentifier():
@@ -208,9 +208,7 @@ def apply(kernel: Kernel, locus: str, settings: Mapping[str, str]) -> tuple[Edit
     indent, newline = unit.indent(weights.start_byte), unit.newline(weights.start_byte)
     edits = [Edit(unit.line_start(first.start_byte), unit.line_start(second.start_byte))]
     edits += [
-        _line_at(
-            unit, unit.line_start(weights.start_byte), indent, f"{new} = {unit.text(target[1])}", newline
-        )
+        _line_at(unit.line_start(weights.start_byte), indent, f"{new} = {unit.text(target[1])}", newline)
     ]
     for statement in body:
         edits += [
@@ -218,7 +216,7 @@ def apply(kernel: Kernel, locus: str, settings: Mapping[str, str]) -> tuple[Edit
             for m in mentions(unit, statement, running)
         ]
     lines = [f"{rescale} = {exponential}({running} - {new})"]
-    edits.append(_line_at(unit, unit.line_end(weights.end_byte), indent, lines[0], newline))
+    edits.append(_line_at(unit.line_end(weights.end_byte), indent, lines[0], newline))
     edits += _rescaled(unit, function, second, rescale, indent, newline)
     end = unit.line_end(body[-1].end_byte)
     last = f"{running} = {new}"
@@ -271,7 +269,7 @@ def _rescaled(
             at = (
                 unit.line_end(after.end_byte) if after != statement else unit.line_start(statement.start_byte)
             )
-            edits.append(_line_at(unit, at, indent, f"{name} = {name} * {factor}", newline))
+            edits.append(_line_at(at, indent, f"{name} = {name} * {factor}", newline))
     return edits
 
 
@@ -283,7 +281,7 @@ def _rank(unit: Unit, function: Function, name: str) -> int:
     """The number of axes that a carried value was created with; a plain number counts as a row's."""
     value = _initial(unit, function, name)
     made = tl_calls(unit, value, "zeros", "full")
-    shape = positional(unit, made[0])[:1] if made else []
+    shape = positional(made[0])[:1] if made else []
     if shape and shape[0].type in ("tuple", "list"):
         return len([c for c in shape[0].named_children if c.type != "comment"])
     if value.type in ("float", "integer", "unary_operator"):
@@ -310,7 +308,7 @@ def _starts_at_zero(unit: Unit, function: Function, name: str) -> bool:
     return filled in ("0", "0.0")
 
 
-def _line_at(unit: Unit, at: int, indent: bytes, text: str, newline: bytes) -> Edit:
+def _line_at(at: int, indent: bytes, text: str, newline: bytes) -> Edit:
     return Edit(at, at, indent + text.encode("utf-8", "surrogateescape") + newline)
 
 

@@ -70,7 +70,7 @@ def _range(unit: Unit, loop: Node) -> list[Node]:
     function = right.child_by_field_name("function") if right is not None and right.type == "call" else None
     if right is None or function is None or unit.text(function) not in ("range", "tl.range"):
         return []
-    return positional(unit, right)
+    return positional(right)
 
 
 def _header(unit: Unit, loop: Node, skip: int) -> str:
@@ -111,7 +111,7 @@ def _bounding(unit: Unit, loop: Node) -> dict[str, Node]:
     A causal mask asks something else, and stays.
     """
     end = _range(unit, loop)[1]
-    parts = positional(unit, end) if tl_call(unit, end) in ("minimum", "min") else [end]
+    parts = positional(end) if tl_call(unit, end) in ("minimum", "min") else [end]
     ends = [unit.text(part) for part in parts]
     return {name: s for name, s in _live(unit, loop).items() if all(_asks(unit, n, ends) for n in walk(s))}
 
@@ -134,7 +134,7 @@ def _unmasked(unit: Unit, loop: Node, live: Mapping[str, Node]) -> bytes:
             continue
         edits.append(remove_elements(unit, listing, [k for n, k in masks.items() if n in ("mask", "other")]))
     for call in tl_calls(unit, _body(loop), "where"):
-        given = positional(unit, call)
+        given = positional(call)
         if len(given) == 3 and names(unit, given[0]) & set(live):
             keep = given[1]
             edits.append((Edit(call.start_byte, keep.start_byte), Edit(keep.end_byte, call.end_byte)))

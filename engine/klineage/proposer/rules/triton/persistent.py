@@ -67,7 +67,7 @@ def _bounds(unit: Unit, loop: Node) -> list[Node]:
     callee = right.child_by_field_name("function") if right is not None and right.type == "call" else None
     if right is None or callee is None or unit.text(callee) not in ("range", "tl.range"):
         return []
-    return positional(unit, right)
+    return positional(right)
 
 
 def _settings(unit: Unit, function: Function, loop: Node) -> dict[str, str]:

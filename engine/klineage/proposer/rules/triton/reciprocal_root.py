@@ -62,7 +62,7 @@ def _divisions(unit: Unit, function: Function) -> list[tuple[Node, Node]]:
         sign = node.child_by_field_name("operator")
         if node.type != "binary_operator" or left is None or right is None or sign is None:
             continue
-        root = positional(unit, right) if tl_call(unit, right) in ("sqrt", "sqrt_rn") else []
+        root = positional(right) if tl_call(unit, right) in ("sqrt", "sqrt_rn") else []
         if unit.text(sign) == "/" and unit.text(left) in ("1", "1.0") and root:
             bracketed = node.parent is not None and node.parent.type == "parenthesized_expression"
             outer = node.parent if bracketed and node.parent is not None else node

@@ -83,7 +83,7 @@ def _split(unit: Unit, function: Function) -> _Split:
     assert pair is not None
     variable, body = unit.text(pair[0]), statements(function.body)
     last = enclosing_statement(atomics[0])
-    given, named = positional(unit, atomics[0]), keywords(unit, atomics[0])
+    given, named = positional(atomics[0]), keywords(unit, atomics[0])
     if last != body[-1] or len(given) != 2 or set(named) - {"mask", "sem"} or given[1].type != "identifier":
         raise NotApplicable(
             "the atomic sum is not the last thing that the kernel does, or has other arguments"
@@ -167,7 +167,7 @@ def _grid(unit: Unit, function: Function) -> tuple[Node, list[Node]]:
 def _cleared(unit: Unit, function: Function, split: _Split) -> Node:
     """The host's statement that sets the output to zero before the launch."""
     launch = only_launch(unit, function)
-    given = positional(unit, split.atomic)
+    given = positional(split.atomic)
     name = next((unit.text(n) for n in walk(given[0]) if n.type == "identifier"), "")
     base = (passed(unit, function, launch, name) if launch is not None and name else None) or name
     for statement in statements(launch.host.body) if launch is not None and launch.host is not None else ():
@@ -186,7 +186,7 @@ def remove(kernel: Kernel, site: Site) -> Rewrite:
     if mentions(unit, function.body, _TOTAL) or mentions(unit, function.body, "start"):
         raise NotApplicable("the names 'total' or 'start' are taken")
     _, extents = _grid(unit, function)
-    cleared, given = _cleared(unit, function, split), positional(unit, split.atomic)
+    cleared, given = _cleared(unit, function, split), positional(split.atomic)
     right = sides(split.part)
     assert right is not None
     indent, newline = unit.indent(split.indices.start_byte), unit.newline(split.indices.start_byte)
@@ -252,7 +252,7 @@ def apply(kernel: Kernel, locus: str, settings: Mapping[str, str]) -> tuple[Edit
     loop, added, store = _loop(unit, function, variable, block)
     body = loop.child_by_field_name("body")
     zero = loop.prev_named_sibling
-    given, named = positional(unit, store), keywords(unit, store)
+    given, named = positional(store), keywords(unit, store)
     if body is None or zero is None or len(given) != 2:
         raise NotApplicable("no loop that sums over blocks and stores once")
     indent, newline = unit.indent(loop.start_byte), unit.newline(loop.start_byte)

@@ -85,7 +85,7 @@ def _parts(unit: Unit, function: Function) -> _Parts:
         raise NotApplicable("the kernel is not launched at exactly one place in this file")
     numbers, piece = found
     call = tl_calls(unit, body[-1], "store")[0]
-    given = positional(unit, call)
+    given = positional(call)
     if body[-1].named_children[0] != call or len(given) != 2 or tl_call(unit, given[1]) != "sum":
         raise NotApplicable("what is stored last is not one sum, without a mask")
     if not unit.text(given[0]).endswith(f" + {piece}"):
@@ -202,7 +202,7 @@ def apply(kernel: Kernel, locus: str, settings: Mapping[str, str]) -> tuple[Edit
     inside = statements(inner) if inner is not None else []
     zero = loop.prev_named_sibling if loop is not None else None
     call = next(iter(tl_calls(unit, body[-1], "store")), None)
-    given = positional(unit, call) if call is not None else []
+    given = positional(call) if call is not None else []
     added = re.fullmatch(rf"{_TOTAL} \+= (.+)", unit.text(inside[-1]), re.DOTALL) if inside else None
     if (
         loop is None
