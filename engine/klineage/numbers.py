@@ -23,3 +23,16 @@ def three(value: float) -> str:
     if magnitude >= 6 or magnitude < -4:
         return f"{value:.2e}"
     return f"{rounded:.{max(0, 2 - magnitude)}f}"
+
+
+def counted(ratio: float) -> str:
+    """A ratio of exact counts: three digits, or as many as show that it is not 1: ``1.0042``."""
+    text = three(ratio)
+    if text != "1.00" or ratio == 1 or not math.isfinite(ratio):
+        return text
+    return f"{ratio:.{1 - math.floor(math.log10(abs(ratio - 1)))}f}"
+
+
+def gained(gain: float, low: float | None, high: float | None) -> str:
+    """A gain in digits: of an exact count, whose interval is a point, as many as ``counted`` says."""
+    return counted(gain) if low == high else three(gain)

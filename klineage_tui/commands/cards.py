@@ -124,12 +124,12 @@ def _row(item: Item, entry: Entry) -> dict[str, Any]:
 
 def _best(card: Card | None) -> str:
     """The strongest claim of a card, with its trust beside it."""
-    from klineage_tui.text.numbers import ratio
+    from klineage.numbers import gained
 
     if card is None or not card.effects:
         return ""
     best = max(card.effects, key=lambda effect: (effect.quantity == "time", effect.gain))
-    return f"{ratio(best.gain)} {best.quantity.replace('_', ' ')} {best.trust}"
+    return f"{gained(best.gain, best.low, best.high)}x {best.quantity.replace('_', ' ')} {best.trust}"
 
 
 def _twins(arguments: argparse.Namespace, entries: Sequence[Entry]) -> int:

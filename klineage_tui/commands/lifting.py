@@ -156,14 +156,16 @@ def _say_one(one: Lift) -> None:
 
 def card_lines(card: Card) -> list[str]:
     """What a lifted card holds, in three lines: where it comes from, what it gains, what can go wrong."""
-    from klineage.numbers import three
+    from klineage.numbers import gained
 
     kinds = [item.kind for item in card.evidence]
     lines = [
         f"from {plural(kinds.count('transition'), 'transition')} and {plural(kinds.count('rejected'), 'rejected attempt')}; "
         f"{plural(len(card.preconditions), 'precondition')}, {plural(len(card.risks), 'risk')}"
     ]
-    effects = [f"{three(e.gain)}x {e.quantity} on {e.workload} ({e.trust})" for e in card.effects]
+    effects = [
+        f"{gained(e.gain, e.low, e.high)}x {e.quantity} on {e.workload} ({e.trust})" for e in card.effects
+    ]
     lines.append("gains " + ", ".join(effects) if effects else "no gain was shown")
     doubts = [*(one.doubt for one in card.preconditions), *(risk.doubt for risk in card.risks)]
     return lines + [f"UNSUPPORTED: {doubt}" for doubt in doubts if doubt]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from klineage.numbers import gained
+
 from klineage_tui.text.numbers import ratio
 from klineage_tui.text.sanitize import sanitize
 
@@ -76,7 +78,7 @@ def effect_words(effect: Effect) -> tuple[str, Parts]:
     if effect.quantity == "time":
         text = f"{ratio(effect.gain, effect.low, effect.high)} time"
     else:
-        text = f"{ratio(effect.gain)} {effect.quantity.replace('_', ' ')}"
+        text = f"{gained(effect.gain, effect.low, effect.high)}x {effect.quantity.replace('_', ' ')}"
     trust = effect.trust + (f" ({effect.timer})" if effect.timer else "")
     where = " ".join(filter(None, (effect.platform, effect.workload, effect.size)))
     counted = "" if effect.quantity == "time" else "a count, not time"

@@ -7,11 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from klineage.numbers import gained
+
 from klineage_tui.keys import shown_key
 from klineage_tui.presentation.card_words import effect_words, feature_words, sentence
 from klineage_tui.text.columns import clip, pad, width
 from klineage_tui.text.line import Line, compose
-from klineage_tui.text.numbers import ratio
 from klineage_tui.text.sanitize import sanitize
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ def best_effect(effects: Sequence[Effect]) -> tuple[str, str]:
     if not effects:
         return "no effect", ""
     best = max(effects, key=lambda e: (e.quantity == "time", e.gain))
-    return f"{ratio(best.gain)} {best.quantity.replace('_', ' ')}", best.trust
+    return f"{gained(best.gain, best.low, best.high)}x {best.quantity.replace('_', ' ')}", best.trust
 
 
 def _way(rows: Results, way: Way, cells: int) -> None:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from klineage.lineage.message import one_line, paragraphs
-from klineage.numbers import three
+from klineage.numbers import gained, three
 from klineage.skill.card import Card, ContractFeature, Effect, Precondition, Risk, Verification
 from klineage.skill.staleness import probe_is_stale, stale
 
@@ -67,8 +67,10 @@ def effect(one: Effect) -> str:
     interval = "" if one.low == one.high else f" [{three(one.low)}, {three(one.high)}]"
     size = f" {one.size}" if one.size else ""
     where = f"on {one.platform} for {one.workload}{size}"
-    says = " (an exact count, which says nothing of time)" if one.trust == "interpreted" else ""
-    return sentence(f"{three(one.gain)}x{interval} {one.quantity}, {one.trust}, {where}{says}")
+    says = " (an exact count, which says nothing of time)" if not one.trust.startswith("measured") else ""
+    return sentence(
+        f"{gained(one.gain, one.low, one.high)}x{interval} {one.quantity}, {one.trust}, {where}{says}"
+    )
 
 
 def best_effect(effects: Sequence[Effect]) -> Effect:
@@ -153,7 +155,9 @@ def _verified(card: Card) -> Iterator[str]:
 def verification(trial: Verification, *, stale: bool = False) -> str:
     """One trial in a line, success or failure."""
     gain = (
-        f"{three(trial.gain)}x {trial.quantity}, {trial.trust}" if trial.gain is not None else "no gain shown"
+        f"{gained(trial.gain, trial.low, trial.high)}x {trial.quantity}, {trial.trust}"
+        if trial.gain is not None
+        else "no gain shown"
     )
     word = "accepted" if trial.accepted else "FAILED"
     held_out = f"held out in {', '.join(trial.held_out)}" if trial.held_out else "not held out"

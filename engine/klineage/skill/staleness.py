@@ -113,7 +113,11 @@ def _features(features: tuple[ContractFeature, ...]) -> list[list[str]]:
 
 def _effect(effect: Effect) -> list[object]:
     numbers = [float(effect.gain), float(effect.low), float(effect.high)]
-    return [effect.size, effect.trust, *numbers]
+    counted = effect.trust in (
+        "static",
+        "interpreted",
+    )  # which of the two words a count has is no part of the claim
+    return [effect.size, "interpreted" if counted else effect.trust, *numbers]
 
 
 def _words(text: str) -> str:

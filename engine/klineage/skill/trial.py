@@ -14,10 +14,22 @@ from typing import Literal
 
 from klineage.errors import KlineageError
 from klineage.executor import Executor
-from klineage.gate import POLICY, Counts, GateEvent, GateRequest, Measurement, Policy, Report, Verdict, gate
+from klineage.gate import (
+    POLICY,
+    Counts,
+    GateEvent,
+    GateRequest,
+    Measurement,
+    Policy,
+    Report,
+    Trust,
+    Verdict,
+    gate,
+)
 from klineage.gate.counts import RESOURCES, WORK
 from klineage.gate.policy import Phase
 from klineage.kernel import Kernel
+from klineage.numbers import counted, three
 from klineage.skill.card import Effect
 from klineage.workload import Workload
 
@@ -26,6 +38,9 @@ TIME = "time"
 #: Counts of which fewer is better, and what they add up. What is launched, and how, is neither better nor worse.
 WORK_COUNTS = (*WORK, "bytes_loaded", "bytes_stored", "masked_lanes", "integer_operations")
 QUANTITIES = (TIME, *WORK_COUNTS, *RESOURCES)
+
+#: What a compiler says of its code, and no run: instructions are those that stand there, however often they run.
+COMPILED = ("instructions", *RESOURCES)
 
 #: A measurement that was too noisy, or too coarse to decide, is taken once more for this long: slow kernels have few
 #: rounds in the time of a gate.
@@ -68,12 +83,15 @@ class Gain:
         """Whether it is shown to be an improvement."""
         return self.low > 1 + self.noise
 
-    def __str__(self) -> str:
-        """``1.31x [1.29, 1.33] time, measured-cpu``, or ``4x bytes_loaded, interpreted``."""
-        from klineage.numbers import three
+    @property
+    def times(self) -> str:
+        """``1.31x``; of an exact count as many digits as show a difference: ``1.0042x``."""
+        return f"{counted(self.gain) if self.exact else three(self.gain)}x"
 
+    def __str__(self) -> str:
+        """``1.31x [1.29, 1.33] time, measured-cpu``, or ``4.00x bytes_loaded, interpreted``."""
         interval = "" if self.exact else f" [{three(self.low)}, {three(self.high)}]"
-        return f"{three(self.gain)}x{interval} {self.quantity}, {self.trust}"
+        return f"{self.times}{interval} {self.quantity}, {self.trust}"
 
 
 def judged(
@@ -160,12 +178,12 @@ def effect_of(
     position: Literal["in-order", "first", "last"] = "in-order",
     evidence: tuple[str, ...] = (),
 ) -> Effect:
-    """A gain as a card declares it. ``evidence``: keys of the card's own evidence."""
+    """A gain as a card declares it, to six digits. ``evidence``: keys of the card's own evidence."""
     return Effect(
         quantity=gain.quantity,
-        gain=gain.gain,
-        low=gain.low,
-        high=gain.high,
+        gain=_six(gain.gain),
+        low=_six(gain.low),
+        high=_six(gain.high),
         trust=gain.trust,
         platform=platform,
         workload=workload,
@@ -174,6 +192,11 @@ def effect_of(
         position=position,
         evidence=evidence,
     )
+
+
+def _six(value: float) -> float:
+    """Six digits, as the trailers of a step have them."""
+    return float(f"{value:.6g}")
 
 
 def _timed(measurement: Measurement, trust: str) -> Gain | None:
@@ -200,9 +223,14 @@ def _counted(own: Counts, other: Counts, trust: str) -> tuple[Gain, ...]:
     names = [name for name in QUANTITIES if after.get(name) and before.get(name)]
     ratios = {name: before[name] / after[name] for name in names}
     return tuple(
-        Gain(n, g, g, g, trust, own.size, before=float(before[n]), after=float(after[n]))
+        Gain(n, g, g, g, trust_of(n, trust), own.size, before=float(before[n]), after=float(after[n]))
         for n, g in ratios.items()
     )
+
+
+def trust_of(quantity: str, trust: str) -> str:
+    """How one quantity of a gate is known: what is read off the code is static, whoever has run the kernel."""
+    return str(Trust.STATIC) if quantity in COMPILED and not trust.startswith("measured") else trust
 
 
 def _with_bytes(values: dict[str, int]) -> dict[str, int]:

@@ -75,13 +75,13 @@ def test_effects_are_what_a_clock_shows_beyond_its_noise(cards: dict[str, Card])
 
 def test_what_was_counted_says_nothing_of_time(cards: dict[str, Card]) -> None:
     (effect,) = cards["triton.tile-size"].effects
-    assert (effect.quantity, effect.trust) == ("instructions", "interpreted")
+    assert (effect.quantity, effect.trust) == ("instructions", "static")
     assert effect.gain == effect.low == effect.high == pytest.approx(8 / 7, rel=1e-5)
     pipelining = cards["triton.pipelining"]
     assert pipelining.effects == ()
     told = [risk.text for risk in pipelining.risks]
-    assert "It costs instructions: 700 to 800 on gemm (interpreted)." in told
-    assert "It costs bytes of shared memory: 8,192 to 65,536 on gemm (interpreted)." in told
+    assert "It costs instructions in the code: 700 to 800 on gemm (static)." in told
+    assert "It costs bytes of shared memory: 8,192 to 65,536 on gemm (static)." in told
     fits = next(one for one in pipelining.preconditions if "shared memory" in one.text)
     assert fits.check == "shared_bytes <= shared_limit" and fits.evidence
 

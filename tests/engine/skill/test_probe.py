@@ -155,6 +155,50 @@ def test_exact_counts_decide_without_a_clock(monkeypatch: pytest.MonkeyPatch) ->
     assert "bytes" in lost.found and "time" not in lost.found
 
 
+def _compiled(own: dict[str, int], other: dict[str, int]) -> Report:
+    profile = StageResult(
+        "profile", Verdict.PASS, "ok", "", counts=Counts("small", own), baseline_counts=Counts("small", other)
+    )
+    base = _report(STATE, Verdict.PASS, counts=(1, 1), trust_=Trust.INTERPRETED)
+    return replace(base, stages=(*base.stages[:-1], profile))
+
+
+@pytest.mark.parametrize(("after", "shown"), [(390, "refuted"), (120, "confirmed")])
+def test_counts_of_an_interpreter_say_nothing_of_registers_or_caches(
+    monkeypatch: pytest.MonkeyPatch, after: int, shown: str
+) -> None:
+    """They are the same wherever the data lies, so they show neither that an effect is kept nor that it is lost."""
+    own = _compiled({"bytes_loaded": 100}, {"bytes_loaded": 400})
+    broken = _compiled({"bytes_loaded": 100}, {"bytes_loaded": after})
+    monkeypatch.setattr(
+        module, "judged", lambda k, b, workload, *_, **__: own if workload == STATE.workload else broken
+    )
+    outcomes = {kind: Judge(kind=kind)(STATE, BROKEN, "words") for kind in ("storage", "hardware", "layout")}
+    assert {kind: finding.outcome for kind, finding in outcomes.items()} == {
+        "storage": "untested", "hardware": "untested", "layout": shown,
+    }  # fmt: skip
+    assert "counts of bytes say nothing of storage" in outcomes["storage"].found
+
+
+@pytest.mark.parametrize(
+    ("then", "now", "without", "outcome"),
+    [(0, 1840, 0, "confirmed"), (0, 1840, 1840, "untested"), (40, 40, 0, "untested"), (40, 8, 0, "untested")],
+)
+def test_registers_that_are_spilled_are_a_static_fact(
+    monkeypatch: pytest.MonkeyPatch, then: int, now: int, without: int, outcome: str
+) -> None:
+    own = _compiled({"bytes_loaded": 1, "spill_bytes": then}, {"bytes_loaded": 4, "spill_bytes": 0})
+    broken = _compiled({"bytes_loaded": 1, "spill_bytes": now}, {"bytes_loaded": 4, "spill_bytes": without})
+    monkeypatch.setattr(
+        module, "judged", lambda k, b, workload, *_, **__: own if workload == STATE.workload else broken
+    )
+    finding = Judge(kind="storage")(STATE, BROKEN, "BLOCK_M = 256, not 128")
+    assert finding.outcome == outcome
+    if outcome == "confirmed":
+        assert finding.trust == "static"
+        assert "spills 1,840 bytes of registers, 0 as it is, and 0 without the optimization" in finding.found
+
+
 def test_instructions_that_are_gone_are_a_static_fact(monkeypatch: pytest.MonkeyPatch) -> None:
     def compiled(code: float) -> Report:
         return _report(STATE, Verdict.PASS, counts=(100, 100), trust_=Trust.INTERPRETED, code=code)
@@ -272,7 +316,8 @@ def test_a_card_that_nothing_breaks_says_what_was_tried(
     card, _ = probe_card(library, "c.tile")
     (risk,) = card.risks
     assert (risk.kind, risk.origin) == ("none-found", "probe")
-    assert "p1 columns" in risk.text and "p2 rows" in risk.text and len(risk.evidence) == 2
+    assert "columns = 32 (which breaks: Rows p1.)" in risk.text and "rows = 255" in risk.text
+    assert len(risk.evidence) == 2
     _chosen(monkeypatch, _narrow)
     card, _ = probe_card(library, "c.tile", ["p1"])
     assert [r.kind for r in card.risks] == ["observed"], "what was found takes the place of what was not"

@@ -11,9 +11,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from statistics import geometric_mean
 
-from klineage.numbers import three
+from klineage.numbers import counted, three
 from klineage.skill.card import Card, Effect
-from klineage.skill.trial import TIME, Gain
+from klineage.skill.trial import TIME, Gain, trust_of
 
 PART = 0.5
 
@@ -36,7 +36,15 @@ class Declared:
         return 1 + PART * (self.gain - 1)
 
     def __str__(self) -> str:
-        return f"{three(self.gain)}x {self.quantity} ({self.trust}, {self.position})"
+        return f"{self._said(self.gain)}x {self.quantity} ({self.trust}, {self.position})"
+
+    def _said(self, gain: float) -> str:
+        return three(gain) if self.quantity == TIME else counted(gain)
+
+    @property
+    def told(self) -> str:
+        """The least gain in words: ``1.40x``."""
+        return f"{self._said(self.needed)}x"
 
 
 @dataclass(frozen=True)
@@ -58,7 +66,7 @@ def declared(card: Card) -> tuple[Declared, ...]:
     groups: dict[tuple[str, str], list[Effect]] = {}
     for effect in card.effects:
         if effect.low > 1:
-            groups.setdefault((effect.quantity, effect.trust), []).append(effect)
+            groups.setdefault((effect.quantity, trust_of(effect.quantity, effect.trust)), []).append(effect)
     found = [_mean(quantity, trust, effects) for (quantity, trust), effects in groups.items()]
     return tuple(sorted(found, key=lambda d: (d.quantity != TIME, -d.gain, d.quantity)))
 
@@ -91,7 +99,7 @@ def reproduced(card: Card, gains: Iterable[Gain]) -> Shown:
 
 
 def _compared(one: Declared, gain: Gain) -> Shown:
-    told = f"{gain}; half of the declared {one} is {three(one.needed)}x"
+    told = f"{gain}; half of the declared {one} is {one.told}"
     if not gain.better:
         within = f" of ±{gain.noise:.1%}" if gain.noise else ""
         return Shown(False, f"no gain beyond noise{within}: {told}", gain, one)

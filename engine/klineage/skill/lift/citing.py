@@ -7,11 +7,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from klineage.gate import Report, Verdict
-from klineage.numbers import three
 from klineage.skill.card import Evidence
 from klineage.skill.lift.groups import Group
 from klineage.skill.transitions import Rejected, Transition
-from klineage.skill.trial import Gain, gains_of
+from klineage.skill.trial import gains_of
 
 _LONGEST = 200
 _LONGEST_SUBJECT = 80
@@ -83,13 +82,7 @@ def measured_text(report: Report | None) -> str:
         profile = report.stage("profile")
         return f"no number ({profile.verdict})" if profile is not None else "not profiled"
     told = [gain for gain in gains if gain.shown] or list(gains[:1])
-    return "; ".join(gain_text(gain) for gain in told[:3])
-
-
-def gain_text(gain: Gain) -> str:
-    """``1.18x [1.15, 1.21] time, measured-cpu``."""
-    interval = "" if gain.exact else f" [{three(gain.low)}, {three(gain.high)}]"
-    return f"{three(gain.gain)}x{interval} {gain.quantity}, {gain.trust}"
+    return "; ".join(str(gain) for gain in told[:3])
 
 
 def rejected_note(attempt: Rejected) -> str:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from klineage.gate import Report
 from klineage.gate.counts import RESOURCES, WORK
 from klineage.numbers import three
 from klineage.skill.card import Effect, Risk
-from klineage.skill.lift.citing import Cited, failure_of, gain_text, subject_of
+from klineage.skill.lift.citing import Cited, failure_of, subject_of
 from klineage.skill.lift.groups import Group
 from klineage.skill.lift.preconditions import grew_much
 from klineage.skill.transitions import Transition
@@ -32,17 +32,11 @@ def gains_shown(report: Report) -> tuple[Gain, ...]:
 def effects_of(group: Group, cited: Cited) -> tuple[Effect, ...]:
     """One effect for each gain of each transition on each platform, with the transition as its evidence."""
     return tuple(
-        effect_of(_rounded(gain), report.platform, t.workload.name, "in-order", cited.of(t.commit))
+        effect_of(gain, report.platform, t.workload.name, "in-order", cited.of(t.commit))
         for t in group.transitions
         for report in t.comparisons
         for gain in gains_shown(report)
     )
-
-
-def _rounded(found: Gain) -> Gain:
-    """Six digits, as the trailers of a step have them."""
-    gain, low, high = (float(f"{value:.6g}") for value in (found.gain, found.low, found.high))
-    return replace(found, gain=gain, low=low, high=high)
 
 
 def risks_of(group: Group, cited: Cited) -> tuple[Risk, ...]:
@@ -89,9 +83,7 @@ def _losses(group: Group, cited: Cited) -> Iterable[Risk]:
             told = _listed([f"{_amount(gain)} on {m.transition.workload.name}" for m, gain in worse])
             what = "It made the kernel slower" if quantity == TIME else f"It costs {_word(quantity)}"
             commits = [m.transition.commit for m, _ in worse]
-            yield Risk(
-                f"{what}: {told} ({_trust(m for m, _ in worse)}).", "observed", "gate", cited.of(*commits)
-            )
+            yield Risk(f"{what}: {told} ({_trust(worse)}).", "observed", "gate", cited.of(*commits))
 
 
 def _lost(gain: Gain) -> bool:
@@ -110,7 +102,7 @@ def _amount(gain: Gain) -> str:
 def _word(quantity: str) -> str:
     names = {
         "spill_bytes": "bytes of spilled registers", "shared_bytes": "bytes of shared memory",
-        "bytes": "bytes moved", "registers": "registers a thread",
+        "bytes": "bytes moved", "registers": "registers a thread", "instructions": "instructions in the code",
     }  # fmt: skip
     return names.get(quantity, quantity.replace("_", " "))
 
@@ -123,11 +115,13 @@ def _idle(group: Group, cited: Cited) -> Iterable[Risk]:
     if timed:
         where = _listed([f"{m.transition.lineage} ({_short(m.gains[0])})" for m in timed])
         yield _idle_risk(
-            f"It gained nothing beyond noise as a step of {where}; {_trust(timed)}.", timed, cited
+            f"It gained nothing beyond noise as a step of {where}; {_trust((m, m.gains[0]) for m in timed)}.",
+            timed,
+            cited,
         )
     if counted:
         where = _listed([m.transition.lineage for m in counted])
-        text = f"It changed no count as a step of {where}; {_trust(counted)}, which says nothing of time."
+        text = f"It changed no count as a step of {where}; {_trust((m, m.gains[0]) for m in counted)}, which says nothing of time."
         yield _idle_risk(text, counted, cited)
 
 
@@ -135,9 +129,9 @@ def _idle_risk(text: str, idle: Sequence[_Measured], cited: Cited) -> Risk:
     return Risk(text, "observed", "gate", cited.of(*(m.transition.commit for m in idle)))
 
 
-def _trust(measured: Iterable[_Measured]) -> str:
+def _trust(measured: Iterable[tuple[_Measured, Gain]]) -> str:
     """How it is known, and on which platforms where there are several."""
-    known = sorted({(m.gains[0].trust, m.report.platform) for m in measured})
+    known = sorted({(gain.trust, m.report.platform) for m, gain in measured})
     trusts = ", ".join(dict.fromkeys(trust for trust, _ in known))
     platforms = list(dict.fromkeys(platform for _, platform in known))
     return trusts if len(platforms) == 1 else f"{trusts} on {_listed(platforms)}"
@@ -146,7 +140,7 @@ def _trust(measured: Iterable[_Measured]) -> str:
 def _short(gain: Gain) -> str:
     """Without the trust; with the noise, where the interval alone would speak of a difference."""
     apart = not gain.low <= 1 <= gain.high
-    return gain_text(gain).rpartition(",")[0] + (f", noise {gain.noise:.1%}" if apart else "")
+    return str(gain).rpartition(",")[0] + (f", noise {gain.noise:.1%}" if apart else "")
 
 
 def _rounding(group: Group, cited: Cited) -> Iterable[Risk]:

@@ -20,6 +20,7 @@ from klineage.skill.lift.groups import Group
 from klineage.skill.lift.source import Source
 from klineage.skill.lift.structural import lifted
 from klineage.skill.transitions import Rejected, Transition
+from klineage.skill.trial import trust_of
 
 
 @dataclass(frozen=True)
@@ -162,7 +163,8 @@ def _effects(current: Card, base: Card | None, new: Card) -> tuple[Effect, ...]:
 
 def _claim(effect: Effect) -> tuple[object, ...]:
     """What an effect speaks of, whatever it says of it."""
-    return (effect.quantity, effect.platform, effect.workload, effect.size, effect.position, effect.trust)
+    trust = trust_of(effect.quantity, effect.trust)
+    return (effect.quantity, effect.platform, effect.workload, effect.size, effect.position, trust)
 
 
 def _risks(current: Card, base: Card | None, new: Card) -> tuple[Risk, ...]:

@@ -21,6 +21,7 @@ from klineage.skill.probe.weighing import (
     finding_of,
     instructions_of,
     neutral,
+    spilled,
     stage_of,
     timed,
     weighed,
@@ -35,12 +36,14 @@ OnEvent = Callable[[str, GateEvent | None], None]
 class Judge:
     """How violations of states are judged.
 
+    kind: of the precondition, which decides what can show that it matters (see ``weighed``).
     code: a mechanism whose instructions show the effect (see ``MECHANISMS``). known: what states as they are were found
     to be, so that several violations of one are held against the same measurement.
     """
 
     phase: Phase = "acceptance"
     code: str = ""
+    kind: str = ""
     on_event: OnEvent | None = None
     cancel: threading.Event | None = None
     known: dict[str, Report] = field(default_factory=dict, compare=False, repr=False)
@@ -62,11 +65,18 @@ class Judge:
             return self._failure(broken, words, report)
         if report.verdict is not Verdict.PASS:
             return finding_of("untested", f"{words}: nothing was judged: {why_of(report)}", report)
-        found = self._by_code(own, report, words) or weighed(own, report, words)
+        found = self._by_code(own, report, words) or self._weighed(own, report, words)
         if found.outcome == "untested" and timed(report):  # a clock was in the way: once more
             report = self._gate(broken, words, baseline=True, fresh=True)
-            found = self._failure(broken, words, report) if failed(report) else weighed(own, report, words)
+            found = (
+                self._failure(broken, words, report) if failed(report) else self._weighed(own, report, words)
+            )
         return found
+
+    def _weighed(self, own: Report, report: Report, words: str) -> Finding:
+        """What a clock says; without one, of storage, what the compiler says of registers before any count."""
+        spills = spilled(own, report, words) if self.kind == "storage" and not timed(report) else None
+        return spills or weighed(own, report, words, self.kind)
 
     def as_it_is(self, state: State, why: str) -> Finding:
         """Judge a state that does not meet the precondition to begin with; ``why``: what its check says."""
@@ -159,7 +169,7 @@ class Judge:
         if 2 * after <= before:
             text = f"{words}: the compiled code has {after:.0f} {self.code} instructions, not {before:.0f}"
             return finding_of("confirmed", text, report, own, trust="static")
-        found = weighed(own, report, words)
+        found = self._weighed(own, report, words)
         if found.outcome != "untested":
             return found
         text = f"{words}: nothing breaks: the compiled code has {after:.0f} {self.code} instructions, and {before:.0f} as it is"

@@ -12,7 +12,8 @@ from klineage.skill.probe.choosing import CHANGES
 from klineage.skill.probe.weighing import Finding, cut
 from klineage.skill.staleness import probe_fingerprint
 
-_NOTHING = "nothing broke when it was probed with"
+_NOTHING = "Nothing broke when it was probed with"
+_MOST = 500  # characters of a risk
 
 
 def next_evidence(card: Card) -> str:
@@ -88,8 +89,13 @@ def _with_risk(
         if not (r.origin == "probe" and set(r.evidence) & old and not of_search(r, own.key))
     ]
     if finding.outcome == "confirmed":
-        kept.append(Risk(cut(finding.found), "observed", "probe", keys))
+        kept.append(Risk(_against(finding, own), "observed", "probe", keys))
     return with_none_found(replace(card, risks=tuple(kept)))
+
+
+def _against(finding: Finding, own: Precondition) -> str:
+    """The failing case, and the sentence that it speaks for: a risk is read without the precondition beside it."""
+    return cut(f"{finding.found}. It broke: {own.text}", _MOST)
 
 
 def of_search(risk: Risk, key: str) -> bool:
@@ -99,9 +105,11 @@ def of_search(risk: Risk, key: str) -> bool:
 
 def with_none_found(card: Card) -> Card:
     """The card with the explicit risk that nothing broke, when every probe has run and none broke anything; else without."""
-    kept = tuple(r for r in card.risks if not (r.origin == "probe" and r.text.startswith(_NOTHING)))
+    kept = tuple(
+        r for r in card.risks if not (r.origin == "probe" and r.text.lower().startswith(_NOTHING.lower()))
+    )
     card = replace(card, risks=kept)
-    probes = [(p.key, p.probe) for p in card.preconditions if p.probe is not None]
+    probes = [(p.text, p.probe) for p in card.preconditions if p.probe is not None]
     untested = not probes or any(probe.outcome == "untested" for _, probe in probes)
     if (
         untested
@@ -109,6 +117,6 @@ def with_none_found(card: Card) -> Card:
         or any(p.outcome == "confirmed" for _, p in probes)
     ):
         return card
-    tried = "; ".join(f"{key} {probe.found.partition(':')[0]}" for key, probe in probes)
+    tried = "; ".join(f"{probe.found.partition(':')[0]} (which breaks: {text})" for text, probe in probes)
     keys = tuple(dict.fromkeys(key for _, probe in probes for key in probe.evidence))
-    return replace(card, risks=(*kept, Risk(cut(f"{_NOTHING} {tried}"), "none-found", "probe", keys)))
+    return replace(card, risks=(*kept, Risk(cut(f"{_NOTHING} {tried}", _MOST), "none-found", "probe", keys)))

@@ -78,7 +78,7 @@ def _on(card: Card, own: Precondition, state: State, judge: Judge, searching: bo
         return Probed(own.key, judge.as_it_is(state, str(already)), "", {}, state)
     except Untestable as reason:
         return Probed(own.key, Finding("untested", str(reason)))
-    judge = replace(judge, code=found.settings.get("code", ""))
+    judge = replace(judge, code=found.settings.get("code", ""), kind=own.kind)
     finding = judge(state, found.state, found.words)
     probed = Probed(own.key, finding, found.change, dict(found.settings), state)
     return _searched(own, state, found, judge, probed) if searching else probed

@@ -8,11 +8,13 @@ from klineage.gate import Report, Trust, Verdict
 from klineage.gate.counts import MECHANISMS
 from klineage.numbers import three
 from klineage.skill.card import Outcome
-from klineage.skill.trial import Gain, gain_of, gains_of
+from klineage.skill.trial import COMPILED, gain_of, gains_of
 
 #: A time within 3 % of the baseline's, known to 6 %, is no effect.
 _SMALL, _TIGHT = 0.03, 1.06
 _WHY = 200  # characters of a gate's own sentence
+#: Kinds of preconditions of which counts of an interpreter know nothing.
+BLIND = ("storage", "hardware")
 
 
 @dataclass(frozen=True)
@@ -75,9 +77,39 @@ def neutral(report: Report) -> bool:
     return time.high / time.low < _TIGHT and time.low < 1 + _SMALL and time.high > 1 - _SMALL
 
 
-def weighed(own: Report, report: Report, words: str) -> Finding:
-    """What a kernel that still stands still gains, beside what it gains where the precondition holds."""
+def spilled(own: Report, report: Report, words: str) -> Finding | None:
+    """What the compiler says of registers: confirmed where the optimization now spills more than as it is, and more than
+    the kernel without it. None where nothing is known of that, or no more is spilled."""
+    then, now = _spills(own), _spills(report)
+    if then is None or now is None or now[0] <= max(then[0], now[1]):
+        return None
+    text = (
+        f"{words}: the compiled code spills {now[0]:,} bytes of registers, {then[0]:,} as it is, "
+        f"and {now[1]:,} without the optimization"
+    )
+    return finding_of("confirmed", text, report, own, trust="static")
+
+
+def _spills(report: Report) -> tuple[int, int] | None:
+    """Bytes of spilled registers with the optimization and without."""
+    profile = report.stage("profile")
+    if profile is None or profile.counts is None or profile.baseline_counts is None:
+        return None
+    with_, without = profile.counts.values, profile.baseline_counts.values
+    both = "spill_bytes" in with_ and "spill_bytes" in without
+    return (with_["spill_bytes"], without["spill_bytes"]) if both else None
+
+
+def weighed(own: Report, report: Report, words: str, kind: str = "") -> Finding:
+    """What a kernel that still stands still gains, beside what it gains where the precondition holds.
+
+    kind: of the precondition. Bytes and operations that an interpreter counts are the same wherever they are kept and
+    whatever they run on, so of storage and of hardware they show nothing, neither a loss nor that nothing is lost.
+    """
     gain = gain_of(own)
+    if gain is not None and kind in BLIND and gain.exact and gain.quantity not in COMPILED:
+        text = f"{words}: it computes the right thing; counts of {gain.quantity} say nothing of {kind}: gate it where it is timed"
+        return finding_of("untested", text, report, own)
     if gain is None or not gain.better:
         if gain is None and neutral(own):
             text = (
@@ -95,18 +127,14 @@ def weighed(own: Report, report: Report, words: str) -> Finding:
     half = 1 + (gain.gain - 1) / 2
     if now.high < half:
         return finding_of(
-            "confirmed", f"{words}: loses its effect: {now}, where it gains {_short(gain)}", report, own
-        )
+            "confirmed", f"{words}: loses its effect: {now}, where it gains {gain.times}", report, own, trust=now.trust
+        )  # fmt: skip
     if now.low >= half:
         return finding_of(
-            "refuted", f"{words}: nothing breaks: {now}, and {_short(gain)} as it is", report, own
-        )
+            "refuted", f"{words}: nothing breaks: {now}, and {gain.times} as it is", report, own, trust=now.trust
+        )  # fmt: skip
     text = f"{words}: too close to call: {now}, where half of the effect would be {three(half)}x"
     return finding_of("untested", text, report, own)
-
-
-def _short(gain: Gain) -> str:
-    return f"{three(gain.gain)}x"
 
 
 def finding_of(outcome: Outcome, found: str, *reports: Report, trust: str = "") -> Finding:
