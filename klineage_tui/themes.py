@@ -159,14 +159,3 @@ def _is_valid(key: str, value: str) -> bool:
 
 def _wrong(where: str, key: str, what: str) -> KlineageError:
     return KlineageError(f"theme {where}: '{key}' {what}")
-
-
-def contrast(text: str, background: str) -> float:
-    """The WCAG 2 contrast ratio of two RGB colours, 1 to 21."""
-    darker, lighter = sorted(_luminance(Color.parse(color)) for color in (text, background))
-    return (lighter + 0.05) / (darker + 0.05)
-
-
-def _luminance(color: Color) -> float:
-    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in color.normalized]
-    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]

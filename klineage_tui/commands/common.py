@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 _VALUE_CELLS = 100  # of a value in a row
 Run = Callable[[argparse.Namespace], int]
-Command = Callable[[argparse.ArgumentParser], Run]
 
 
 def add_workspace(parser: argparse.ArgumentParser) -> None:

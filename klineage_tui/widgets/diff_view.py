@@ -3,7 +3,6 @@
     view = DiffView(id="diff")
     view.show_diff(old_text, new_text, ops, "kernel.py")    # ops: klineage.lineage.line_ops(old, new)
     view.layout_mode = "split"                              # or "unified", or "auto" (by width)
-    view.toggle_layout()
 
 Signs and line numbers are always there, so that nothing hangs on colour. Folded equal lines open with
 enter; ``}`` and ``{`` go from change to change. ``line_numbers`` gives the lines under the cursor.
@@ -44,8 +43,7 @@ class DiffView(LineView):
     ) -> None:
         super().__init__(placeholder=placeholder, id=id, classes=classes)
         self._mode: LayoutMode = layout_mode
-        self._folded = True
-        self._around: int | None = 3
+        self._around = 3
         self._compared: tuple[Diff, Source, Source] | None = None
         self._unfolded: frozenset[int] = frozenset()
         self._marked_old: frozenset[int] = frozenset()
@@ -57,7 +55,7 @@ class DiffView(LineView):
         before, after = Source(old, filename), Source(new, filename)
         self._compared = Diff(before.lines, after.lines, ops), before, after
         self._unfolded = self._marked_old = frozenset()
-        self._around = self._fitting() if self._folded else None
+        self._around = self._fitting()
         self._arrange(keep_position=keep_position)
         if not keep_position and (hunks := self._hunks()):
             self.move_to(hunks[0], tell=False)
@@ -83,18 +81,7 @@ class DiffView(LineView):
             return self.inner_width >= SPLIT_FROM
         return self._mode == "split"
 
-    def toggle_layout(self) -> LayoutMode:
-        """The other layout, at the same place. Returns what is shown now."""
-        self.layout_mode = "unified" if self.is_split else "split"
-        return self.layout_mode
-
-    def toggle_context(self) -> None:
-        """Fold the equal lines, or show them all."""
-        self._folded = not self._folded
-        self._around = self._fitting() if self._folded else None
-        self._rearrange()
-
-    def _fitting(self) -> int | None:
+    def _fitting(self) -> int:
         """As much context as the view holds without scrolling, and at least three lines."""
         assert self._compared is not None
         rows = self._compared[0].split if self.is_split else self._compared[0].unified
@@ -246,9 +233,6 @@ class DiffView(LineView):
         earlier = [row for row in self._hunks() if row < self.cursor_row]
         if earlier:
             self.move_to(earlier[-1], margin=4)
-
-    next_hunk = action_next_hunk
-    previous_hunk = action_previous_hunk
 
     def action_open(self) -> None:
         """Open the fold under the cursor; elsewhere, tell the screen."""

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import get_args
 
 HEAVY = (
     "torch",
@@ -81,3 +82,11 @@ def test_the_command_line_imports_no_textual(tmp_path: Path) -> None:
         "import json, sys, klineage_tui.cli, klineage_tui.actions; print(json.dumps(sorted(sys.modules)))",
     )
     assert not modules & {*HEAVY, "textual", "rich"}
+
+
+def test_what_help_offers_without_importing_the_ledger_is_what_the_ledger_takes() -> None:
+    from klineage.ledger import By
+
+    from klineage_tui.commands.spending import BY
+
+    assert get_args(By) == BY

@@ -72,7 +72,7 @@ async def test_every_row_fills_exactly_the_width(width: int) -> None:
             view.scroll_to(x=x, animate=False)
             for y in range(view.size.height):
                 assert view.render_line(y).cell_length == view.size.width
-        view.toggle_layout()
+        view.layout_mode = "unified"
         for y in range(view.size.height):
             assert view.render_line(y).cell_length == view.size.width
 
@@ -147,15 +147,15 @@ async def test_changes_are_visited_and_folds_open() -> None:
         await pilot.pause()
         assert view.line_numbers == (None, 11)
         assert view.changed == (1, 1)
-        view.next_hunk()
+        view.action_next_hunk()
         assert view.line_numbers == (51, None)
-        view.previous_hunk()
+        view.action_previous_hunk()
         assert view.line_numbers == (None, 11)
         rows = len(view.document)
         await pilot.press("home", "enter")
         assert len(view.document) > rows
         assert view.line_numbers[0] == 1
-        view.toggle_layout()
+        view.layout_mode = "split"
         assert view.is_split
         assert view.line_numbers[0] == 1
 

@@ -6,9 +6,10 @@ from itertools import product
 from pathlib import Path
 
 import pytest
+from textual.color import Color
 from textual.theme import Theme
 
-from klineage_tui.themes import DIFF, SYNTAX, VERDICTS, contrast, load_themes, shipped_folder
+from klineage_tui.themes import DIFF, SYNTAX, VERDICTS, load_themes, shipped_folder
 
 SHIPPED = {theme.name: theme for theme in load_themes().themes}
 
@@ -27,6 +28,17 @@ def _pairs(theme: Theme) -> list[tuple[str, str]]:
         *product(SYNTAX, ("background", *DIFF)),
         *product(("foreground", "muted"), DIFF[:2]),
     ]
+
+
+def contrast(text: str, background: str) -> float:
+    """The WCAG 2 contrast ratio of two RGB colours, 1 to 21."""
+    darker, lighter = sorted(_luminance(Color.parse(color)) for color in (text, background))
+    return (lighter + 0.05) / (darker + 0.05)
+
+
+def _luminance(color: Color) -> float:
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in color.normalized]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
 @pytest.mark.parametrize("name", [name for name, theme in SHIPPED.items() if not theme.ansi])

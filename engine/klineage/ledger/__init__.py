@@ -1,6 +1,6 @@
 """What paid calls may cost and did cost: reserved before they are made, settled once, never lost."""
 
-from klineage.ledger.book import BY, MARKS, Book, By, Total, marks, total
+from klineage.ledger.book import MARKS, Book, By, Total, marks, total
 from klineage.ledger.ledger import Ledger
 from klineage.ledger.meter import Estimate, Meter, Reading, estimate
 from klineage.ledger.model import Call, Limit, OverBudget, Usage, new_call_id, parse_dollars
@@ -8,7 +8,6 @@ from klineage.ledger.prices import Price, Prices, load_prices, own_file
 from klineage.ledger.record import Entry, Torn
 
 __all__ = [
-    "BY",
     "MARKS",
     "Book",
     "By",

@@ -6,13 +6,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC
 from decimal import Decimal
-from typing import Literal, get_args
+from typing import Literal
 
 from klineage.ledger.model import ZERO, Limit, Usage
 from klineage.ledger.record import Entry, Torn
 
 By = Literal["call", "step", "lineage", "day"]
-BY: tuple[By, ...] = get_args(By)
 MARKS = (50, 80, 100)  # per cent of a limit that a person is told of
 
 

@@ -163,12 +163,6 @@ class Reader:
         """The last commit of the sealed lineage; "" where there is none."""
         return store.head(self.git, refs.sealed(check_id(lineage_id)))
 
-    def diff_ops(self, commit_a: str, commit_b: str, filename: str) -> list[lines.Op]:
-        """What git (histogram) says changed in one file between two states; a missing file is empty."""
-        a, b = (store.tree(self.git, commit).get(filename) for commit in (commit_a, commit_b))
-        old, new = (store.blob(self.git, found) if found else b"" for found in (a, b))
-        return lines.line_ops(old, new)
-
     def blame(self, lineage_id: str) -> list[lines.BlameLine]:
         """For each line of the sealed lineage's last state, the step that wrote it."""
         steps = self.lineage(lineage_id)

@@ -13,29 +13,26 @@ class Limits:
     """Hard limits of one architecture. A kernel above any of them compiles but cannot be launched."""
 
     shared_bytes_per_block: int  # the most that a block can opt into
-    shared_bytes_per_processor: int
     registers_per_thread: int
     registers_per_block: int
     threads_per_block: int
-    threads_per_processor: int
-    blocks_per_processor: int
 
 
-def _limits(shared_kib: int, processor_kib: int, threads: int, blocks: int) -> Limits:
-    return Limits(shared_kib << 10, processor_kib << 10, 255, 65536, 1024, threads, blocks)
+def _limits(shared_kib: int) -> Limits:
+    return Limits(shared_kib << 10, 255, 65536, 1024)
 
 
 _NVIDIA = {
-    75: _limits(64, 64, 1024, 16),
-    80: _limits(163, 164, 2048, 32),
-    86: _limits(99, 100, 1536, 16),
-    87: _limits(163, 164, 1536, 16),
-    89: _limits(99, 100, 1536, 24),
-    90: _limits(227, 228, 2048, 32),
-    100: _limits(227, 228, 2048, 32),
-    103: _limits(227, 228, 2048, 32),
-    120: _limits(99, 100, 1536, 24),
-    121: _limits(99, 100, 1536, 24),
+    75: _limits(64),
+    80: _limits(163),
+    86: _limits(99),
+    87: _limits(163),
+    89: _limits(99),
+    90: _limits(227),
+    100: _limits(227),
+    103: _limits(227),
+    120: _limits(99),
+    121: _limits(99),
 }
 
 

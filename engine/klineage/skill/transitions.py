@@ -22,7 +22,7 @@ RULE_PREFIX = "rules:"
 class Transition:
     """One sealed forward step: the kernel before it has not the optimization, the kernel after it has.
 
-    commit:   the sealed commit; its tree is the state *after*. ``before_commit`` is its parent.
+    commit:   the sealed commit; its tree is the state *after*.
     reports:  the gate reports noted on that commit, oldest first: ``after`` judged, mostly against ``before``.
     features_before, features_after: what is present, by detectors and by persons' words on this lineage.
     platform: of the step.
@@ -30,7 +30,6 @@ class Transition:
 
     lineage: str
     commit: str
-    before_commit: str
     before: Kernel = field(repr=False)
     after: Kernel = field(repr=False)
     step: Step
@@ -134,7 +133,6 @@ def transitions(workspace: Workspace, lineage_id: str) -> tuple[Transition, ...]
         Transition(
             lineage_id,
             step.commit,
-            simpler.commit,
             walk.kernel_at(simpler.commit),
             walk.kernel_at(step.commit),
             step,

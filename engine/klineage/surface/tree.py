@@ -80,7 +80,6 @@ class Function:
     node: Node
     definition: Node
     body: Node
-    decorators: tuple[str, ...] = ()
     jit: bool = False  # a Triton device function; CUDA: ``__global__``
     exported: bool = True  # C: not static; CUDA: with C linkage
 
@@ -280,12 +279,12 @@ def _python_functions(unit: Unit) -> Iterator[Function]:
         outer = (
             node.parent if node.parent is not None and node.parent.type == "decorated_definition" else node
         )
-        decorators = tuple(unit.text(d) for d in outer.children if d.type == "decorator")
+        decorators = [unit.text(d) for d in outer.children if d.type == "decorator"]
         name = unit.text(name_node)
         jit = any(re.match(r"@\s*(triton\.)?jit\b", d) for d in decorators)
         jit = jit or name.encode("utf-8", "surrogateescape") in jitted_later
         locus = f"{unit.filename}::{_numbered(name, seen)}"
-        yield Function(name, locus, outer, node, body, decorators, jit)
+        yield Function(name, locus, outer, node, body, jit)
 
 
 def _c_functions(unit: Unit) -> Iterator[Function]:

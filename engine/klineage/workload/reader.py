@@ -38,7 +38,6 @@ class Workload:
     outputs: tuple[str, ...]
     mutates: tuple[str, ...] = ()
     scalars: dict[str, float] = field(default_factory=dict)
-    reference_parameters: tuple[str, ...] = ()  # buffers that the reference reads, among others
     offsets: dict[str, int] = field(default_factory=dict)  # bytes that buffers begin behind a page's boundary
     distributions: tuple[str, ...] = DISTRIBUTIONS
 
@@ -125,7 +124,6 @@ def parse(source: bytes, *, name: str, path: Path) -> Workload:
         scalars=reader.scalars(),
         distributions=reader.distributions(),
         offsets=reader.offsets(),
-        reference_parameters=tuple(a.arg for a in reader.function("reference").args.args),
     )
 
 

@@ -19,7 +19,6 @@ _TYPES = {
 }  # fmt: skip
 _RESERVED = OURS | {"element", "rng", "xp", "itemsize", "data", "answer", "run", "torch", "math", "DATA"}
 _LARGEST = 1 << 40
-_MOST_BYTES = 4 << 20
 
 
 @dataclass(frozen=True)

@@ -80,14 +80,6 @@ def problem(source: bytes, path: Path) -> Problem:
     return Problem(path, text, tree)
 
 
-def unfenced(workload: str) -> str | None:
-    """The foreign source inside a workload.py that was made from one; None when there is none."""
-    begin, end = workload.find(f"\n{_BEGIN}"), workload.rfind(f"\n{_END}\n")
-    if begin < 0 or end < begin:
-        return None
-    return workload[workload.index("\n", begin + 1) + 1 : end + 1]
-
-
 def head(title: str, notes: Iterable[str], given: Problem) -> str:
     """The docstring, and what the foreign source needs at the top of a file."""
     text = "\n".join([_plain(title) or "A problem without a title", "", *(_plain(n) for n in notes)]).rstrip()

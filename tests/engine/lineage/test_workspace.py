@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from klineage.errors import KlineageError
-from klineage.lineage import Draft, ForwardRecord, Meta, Op, Step, StepRecord, Workspace
+from klineage.lineage import Draft, ForwardRecord, Meta, Step, StepRecord, Workspace
 from klineage.lineage.message import clean
 
 Record = Callable[..., StepRecord]
@@ -154,15 +154,6 @@ def test_blame_names_the_optimization_behind_each_line(walk: Workspace, plain: P
 def test_blame_of_an_unsealed_lineage_says_what_to_do(walk: Workspace) -> None:
     with pytest.raises(KlineageError, match="klineage seal gemm"):
         walk.blame("gemm")
-
-
-def test_line_operations_between_two_states(walk: Workspace) -> None:
-    first, *_, last = walk.history("gemm")
-    assert walk.diff_ops(first.commit, last.commit, "kernel.c") == [
-        Op("replace", 0, 1, 0, 1),
-        Op("equal", 1, 4, 1, 4),
-    ]
-    assert walk.diff_ops(first.commit, last.commit, "absent") == []
 
 
 def test_a_draft_is_saved_replaced_and_cleared(walk: Workspace) -> None:

@@ -25,10 +25,6 @@ from klineage.proposer.rules.rule import NotApplicable, Rewrite, Rule, Site
 from klineage.surface.expression import Tree, names_of
 from klineage.surface.tree import Edit, Function, Unit, parse_kernel, walk
 
-_BUILT_IN = re.compile(
-    rb"\b(?:(?:u?(?:char|short|int|long|longlong)|float|double)[234]|uint4|__half2|half2|__nv_bfloat162)\b"
-)
-
 
 def detect(kernel: Kernel) -> tuple[Site, ...]:
     unit = parse_kernel(kernel)

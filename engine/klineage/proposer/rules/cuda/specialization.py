@@ -24,7 +24,6 @@ class _Choice:
     statement: Node
     condition: Node
     special: Node  # the template arguments of the first call
-    general: Node
     rest: Node  # the statement of the general call
     call: str
 
@@ -66,7 +65,7 @@ def _choices(unit: Unit) -> list[_Choice]:
             for statement, arguments in ((first, special), (second, general))
         ]
         if texts[0] == texts[1] and unit.text(special) != unit.text(general):
-            found.append(_Choice(node, condition, special, general, second, texts[0].partition("(")[0]))
+            found.append(_Choice(node, condition, special, second, texts[0].partition("(")[0]))
     return found
 
 
