@@ -178,7 +178,6 @@ ACTIONS: tuple[Action, ...] = (
 # fmt: on
 
 BY_ID: dict[str, Action] = {action.id: action for action in ACTIONS}
-VERBS: dict[str, Action] = {action.verb: action for action in ACTIONS if action.verb}
 
 
 def actions_of(place: str) -> tuple[Action, ...]:
