@@ -14,7 +14,7 @@ from klineage.skill.ablation import measuring
 from klineage.skill.admission import trying
 from klineage.skill.library import Library
 from klineage.skill.lift import source_of
-from klineage.skill.lift.structural import lifted_all
+from klineage.skill.lift.shelving import lift
 from klineage.walk import trust
 from klineage.workload import Workload
 
@@ -34,7 +34,7 @@ def lineage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         patch.setenv("XDG_STATE_HOME", str(folder / "state"))
         Lineage.open(workspace, "softmax").seal({"register-tile": Showed(1 / 1.5)})
         trust.trust_repository(workspace)
-        Library.of(workspace).save_all(lifted_all(source_of(workspace)), "Ann", "lifted")
+        Library.of(workspace).save_all([one.card for one in lift(source_of(workspace))], "Ann", "lifted")
         yield folder / "work"
 
 

@@ -23,7 +23,7 @@ from klineage.skill.admission import declared
 from klineage.skill.card import Card
 from klineage.skill.library import Library, report_name
 from klineage.skill.lift import source_of
-from klineage.skill.lift.structural import lifted_all
+from klineage.skill.lift.shelving import lift
 from klineage.walk import trust
 from klineage.workload import Workload
 
@@ -78,7 +78,7 @@ def found(workspace: Workspace, gates: SimpleNamespace) -> Ablation:
 
 @pytest.fixture(scope="module")
 def cards(workspace: Workspace) -> list[Card]:
-    return list(lifted_all(source_of(workspace, ["gemm-c"])))
+    return [one.card for one in lift(source_of(workspace, ["gemm-c"]))]
 
 
 def card_by(cards: list[Card], rule: str) -> Card:

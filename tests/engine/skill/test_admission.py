@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -36,7 +36,6 @@ from klineage.skill.admission import (
     recorded,
     reproduced,
     sources,
-    try_again,
 )
 from klineage.skill.admission import trying as trying_module
 from klineage.skill.admission.by_patch import patched
@@ -45,7 +44,7 @@ from klineage.skill.card import Card, Carrier, Contract, ContractFeature, Effect
 from klineage.skill.file import parse, render
 from klineage.skill.library import Library, report_name
 from klineage.skill.lift import source_of
-from klineage.skill.lift.structural import lifted_all
+from klineage.skill.lift.shelving import lift
 from klineage.skill.staleness import stale, verified_scope
 from klineage.skill.trial import Gain
 from klineage.workload import Workload
@@ -395,11 +394,11 @@ def test_a_trial_can_be_made_again_from_its_entry(gates: SimpleNamespace, tmp_pa
             gates.ratios = {tiled(target, 4).hash: 0.5}
             trial = admit(card, target, materializer_named("rules"), [source_like(rmsnorm())])
             entry = recorded(card, trial).verification[-1]
-            again = try_again(card, entry, lambda _: nullcontext(workspace), trusted=True)
+            there = named(entry.target, workspace, platform=entry.platform, runs=False)
+            assert there.kernel == target.kernel
+            maker = materializer_named(entry.materializer.partition(":")[0])
+            again = admit(card, there, maker, [source_like(rmsnorm())])
             assert again.accepted == trial.accepted is True
-            assert again.target.kernel == target.kernel
-    with pytest.raises(KlineageError, match="only a rule or a patch"):
-        try_again(card, replace(entry, materializer="person"), lambda _: nullcontext(workspace))
 
 
 # -- who makes the edit ---------------------------------------------------------------------------------------------
@@ -504,7 +503,7 @@ def softmax_cards(folder: Path) -> Iterator[tuple[Workspace, Library]]:
         lineage = Lineage.open(workspace, "softmax")
         lineage.seal({"register-tile": Showed(1 / 1.2), "vector-types": Showed(1 / 7.0)})
         library = Library.of(workspace)
-        library.save_all(lifted_all(source_of(workspace)), "Ann", "lifted")
+        library.save_all([one.card for one in lift(source_of(workspace))], "Ann", "lifted")
         yield workspace, library
 
 

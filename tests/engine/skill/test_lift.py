@@ -15,7 +15,7 @@ from klineage.skill.card import Card, Contract, Evidence, Precondition, Risk
 from klineage.skill.contract import consistent
 from klineage.skill.file import parse, render
 from klineage.skill.library import Library
-from klineage.skill.lift import Group, groups_of, lifted_all, source_of
+from klineage.skill.lift import Group, groups_of, source_of
 from klineage.skill.lift.carrier import gap
 from klineage.skill.lift.citing import cited
 from klineage.skill.lift.preconditions import preconditions_of
@@ -31,7 +31,7 @@ LIFTED = (*BOTH, "gemm-triton")
 
 @pytest.fixture(scope="module")
 def cards(lineages: Workspace) -> dict[str, Card]:
-    return {card.id: card for card in lifted_all(source_of(lineages, LIFTED))}
+    return {one.id: one.card for one in lift(source_of(lineages, LIFTED))}
 
 
 def test_transitions_of_one_action_place_and_change_are_one_card(
@@ -410,7 +410,7 @@ def test_a_workspace_without_a_sealed_lineage_says_so(tmp_path: Path) -> None:
 def test_what_no_rule_made_is_lifted_too(tmp_path: Path) -> None:
     with made(tmp_path / "workspace") as workspace:
         Lineage.open(workspace, "softmax").seal(by="model:claude-x; prompt 0123456789ab")
-        cards = {card.id: card for card in lifted_all(source_of(workspace))}
+        cards = {one.id: one.card for one in lift(source_of(workspace))}
     simd = cards["c.simd"]
     assert (simd.rule, simd.preconditions) == ("", ())
     assert simd.intent.startswith("Compute with vectors: a vector type computes all lanes")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from klineage.skill.admission.again import try_again
 from klineage.skill.admission.criterion import Declared, declared, reproduced
 from klineage.skill.admission.held_out import Source, held_out, source_lineages, sources, why_held_out
 from klineage.skill.admission.materializer import FORMS, Made, Materializer, materializer_named
@@ -34,6 +33,5 @@ __all__ = [
     "reproduced",
     "source_lineages",
     "sources",
-    "try_again",
     "why_held_out",
 ]

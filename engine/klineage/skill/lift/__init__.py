@@ -2,7 +2,7 @@
 
 from klineage.skill.lift.groups import Group, groups_of, named
 from klineage.skill.lift.source import Source, source_of
-from klineage.skill.lift.structural import lifted, lifted_all
+from klineage.skill.lift.structural import lifted
 from klineage.skill.lift.update import Update, updated
 
-__all__ = ["Group", "Source", "Update", "groups_of", "lifted", "lifted_all", "named", "source_of", "updated"]
+__all__ = ["Group", "Source", "Update", "groups_of", "lifted", "named", "source_of", "updated"]

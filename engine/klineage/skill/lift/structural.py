@@ -12,15 +12,10 @@ from klineage.skill.contract import derived
 from klineage.skill.lift.carrier import carrier_of
 from klineage.skill.lift.citing import cited
 from klineage.skill.lift.effects import effects_of, gains_shown, risks_of
-from klineage.skill.lift.groups import Group, groups_of, named
+from klineage.skill.lift.groups import Group
 from klineage.skill.lift.preconditions import preconditions_of, rule_named
 from klineage.skill.lift.source import Source
 from klineage.skill.transitions import Transition
-
-
-def lifted_all(source: Source) -> tuple[Card, ...]:
-    """One hypothesis for each optimization in the source, for whoever has no cards yet."""
-    return tuple(lifted(group, source, card_id) for card_id, group in named(groups_of(source)))
 
 
 def lifted(group: Group, source: Source, card_id: str, known: Iterable[Evidence] = ()) -> Card:
