@@ -38,7 +38,7 @@ for name in sys.argv.pop(1).split(","):
     if name == "files":
         landlock.restrict = lambda *a: False
     elif name == "namespaces":
-        namespaces.enter = lambda: {"no_network": False, "no_privileges": False, "own_mounts": False}
+        namespaces.enter = lambda **_: {"no_network": False, "no_privileges": False, "own_mounts": False}
     elif name == "calls":
         seccomp.install = lambda processes: False
 from klineage.worker.__main__ import main

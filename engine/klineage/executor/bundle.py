@@ -31,6 +31,9 @@ class Modules(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader):
         spec.has_location = True
         return spec
 
+    def names(self):
+        return sorted(MODULES)
+
     def is_package(self, name):
         return MODULES[name][0]
 

@@ -1,7 +1,6 @@
 """A GPU kernel once under NVIDIA's tools: compute-sanitizer for faults, ncu for counters.
 
-Both follow a program of its own, which loads the kernel and runs it once. Every buffer is an allocation of its own there,
-made without torch's cache, so that memcheck sees where it ends.
+Both follow a program of its own (gpu_program.py), which loads the kernel and runs it once.
 """
 
 from __future__ import annotations
@@ -12,21 +11,18 @@ import json
 import os
 import re
 import shutil
+import site
 import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from klineage.worker import buffers, limits
+from klineage.worker import gpu_program, limits
 from klineage.worker.check import confinement
 from klineage.worker.faults import KernelFault, Unsupported
 from klineage.worker.jobs import Context, Result, single
-from klineage.worker.problem import Problem
 from klineage.worker.process import Channel
-from klineage.worker.runners import load_entry, problem_of
 
 TOOLS = ("memcheck", "racecheck")
 METRICS = {
@@ -39,72 +35,30 @@ METRICS = {
 }
 _FOUND = 86
 _KEPT = 16000
-_PROGRAM = "from klineage.worker.gpu_tools import inner; inner({path!r})"
-
-
-def inner(path: str) -> None:
-    """The program under the tool: run the request's kernel once, on the GPU."""
-    import torch
-
-    request = json.loads(Path(path).read_text(encoding="utf-8"))
-    problem, dims, kernel = problem_of(request), request["dims"], request["kernel"]
-    tensors = _tensors(problem, dims, problem.inputs(request["seed"], dims))
-    if kernel["surface"] == "triton":
-        load_entry(kernel, "gpu")({**dims, **problem.scalars, **tensors})
-    else:
-        _launch(kernel, problem, dims, tensors)
-    torch.cuda.synchronize()
-
-
-def _tensors(problem: Problem, dims: dict[str, int], inputs: dict[str, Any]) -> dict[str, Any]:
-    """One allocation a buffer; outputs hold poison."""
-    import torch
-
-    made = {}
-    for name, (type_, shape) in problem.tensors(dims).items():
-        if name in inputs:
-            array = np.ascontiguousarray(inputs[name])
-        else:
-            count = int(np.prod(shape, dtype=np.int64))
-            array = np.frombuffer(buffers.poison(type_) * count, buffers.STORAGE[type_]).reshape(shape)
-        flat = torch.from_numpy(array.reshape(-1).view(np.uint8).copy()).cuda()
-        made[name] = flat.view(_dtype(type_)).view(shape)
-    return made
-
-
-def _dtype(type_: str) -> Any:
-    from klineage.worker import on_device
-
-    return on_device.dtype(type_)
-
-
-def _launch(kernel: dict[str, Any], problem: Problem, dims: dict[str, int], tensors: dict[str, Any]) -> None:
-    import torch
-
-    from klineage.worker import cuda_plan
-    from klineage.worker.cuda_runner import CudaRunner
-
-    runner = CudaRunner(kernel, problem)
-    held = dict(tensors)
-    for name, (type_, shape) in cuda_plan.scratch(kernel, dims).items():
-        held[name] = torch.empty(shape, dtype=_dtype(type_), device="cuda")
-    addresses = {name: tensor.data_ptr() for name, tensor in held.items()}
-    for step in cuda_plan.plan(kernel, problem.tensors(dims), dims, problem.scalars):
-        runner.module.launcher(step, addresses)()
+# What "localhost" is, and whether the driver keeps its counters to the administrator.
+_HOSTS = ("/etc/hosts", "/etc/host.conf", "/etc/gai.conf", "/etc/protocols", "/etc/services")
+_PARAMETERS = Path("/proc/driver/nvidia/params")
+_PROGRAM = "from klineage.worker.gpu_program import run; run({path!r})"
 
 
 def _under(
-    request: dict[str, Any], channel: Channel, commands: list[tuple[str, list[str]]]
+    request: dict[str, Any],
+    channel: Channel,
+    commands: list[tuple[str, list[str]]],
+    counters: bool = False,
 ) -> list[tuple[str, Any]]:
-    """Run the program under each command, confined but for sockets, which the tools speak through."""
-    if not Path(__file__ or "").exists():
-        raise Unsupported("no_tools", "the worker is one file here, which these tools cannot run again")
-    held = limits.apply(replace(confinement(request, "gpu"), sockets=True), "tools")
+    """Run the program under each command, in the walls that the tools leave standing.
+
+    A tool and its program speak through sockets, of this process's own network, which has nothing else in it; both want
+    a home and a place for temporary files. counters: the tool reads the GPU's.
+    """
+    walls = confinement(request, "gpu")
+    walls = replace(walls, sockets=True, counters=counters, reads=(*walls.reads, *_HOSTS))
+    held = limits.apply(replace(walls, file_bytes=walls.folder_bytes), "tools")
     channel.send(progress={"detail": "under NVIDIA's tools"})
     Path("request.json").write_text(json.dumps(request), encoding="utf-8")
-    package = str(Path(__file__).resolve().parents[2])
-    environment = {**os.environ, "PYTHONPATH": package, "PYTORCH_NO_CUDA_MEMORY_CACHING": "1", "LC_ALL": "C"}
     program = [sys.executable, "-c", _PROGRAM.format(path=str(Path.cwd() / "request.json"))]
+    environment = _environment(gpu_program.package())
     done: list[tuple[str, Any]] = [("layers", held)]
     for name, command in commands:
         try:
@@ -116,6 +70,17 @@ def _under(
             raise Unsupported("slow", f"it takes too long under {name}") from None
         done.append((name, found))
     return done
+
+
+def _environment(packages: Path) -> dict[str, str]:
+    """What a tool and the program under it are told. What they would keep at home goes to this process's own folder."""
+    home = os.environ.get("HOME", "")
+    told = {
+        **os.environ, "HOME": str(Path.cwd()), "PYTHONPATH": str(packages), "PYTORCH_NO_CUDA_MEMORY_CACHING": "1", "LC_ALL": "C",
+    }  # fmt: skip
+    told.setdefault("TRITON_HOME", home)  # where what was compiled already is
+    told.setdefault("PYTHONUSERBASE", site.getuserbase())
+    return told
 
 
 def sanitize_gpu(request: dict[str, Any], context: Context) -> Result:
@@ -130,7 +95,8 @@ def sanitize_gpu(request: dict[str, Any], context: Context) -> Result:
             if found.returncode == _FOUND or _ERROR.search(report):
                 raise finding(name, report, request["size"])
             if found.returncode or "SUMMARY: 0 " not in report:
-                raise Unsupported("no_sanitizer", f"{name} does not run here", log=report[-_KEPT:])
+                text = f"{name} does not run here{_because(report)}"
+                raise Unsupported("no_sanitizer", text, log=report[-_KEPT:])
         channel.send(result={"verdict": "pass", "reason": "ok", "summary": "", "layers": held[1]})
 
     return single(context, body, request["limits"]["total_seconds"], "under compute-sanitizer")
@@ -168,19 +134,33 @@ def count_gpu(request: dict[str, Any], context: Context) -> Result:
         command = [_found("ncu"), "--csv", "--clock-control", "none", "--metrics", ",".join(METRICS)]
         if request["kernel"].get("names"):
             command += ["--kernel-name", "regex:^(" + "|".join(request["kernel"]["names"]) + ")$"]
-        held, (_, found) = _under(request, channel, [("ncu", command)])
+        held, (_, found) = _under(request, channel, [("ncu", command)], counters=_guarded())
         if "ERR_NVGPUCTRPERM" in found.stdout + found.stderr:
             raise Unsupported("no_counters", "the driver lets only an administrator read the GPU's counters")
         counts = counters(found.stdout)
         if not counts:
-            raise Unsupported(
-                "no_counters", "ncu counted nothing", log=(found.stdout + found.stderr)[-_KEPT:]
-            )
+            report = found.stdout + found.stderr
+            raise Unsupported("no_counters", f"ncu counted nothing{_because(report)}", log=report[-_KEPT:])
         channel.send(
             result={"verdict": "pass", "reason": "ok", "summary": "", "counts": counts, "layers": held[1]}
         )
 
     return single(context, body, request["limits"]["total_seconds"], "under ncu")
+
+
+def _guarded() -> bool:
+    """Whether the driver keeps its counters to the administrator, as far as it says."""
+    try:
+        return "RmProfilingAdminOnly: 0" not in _PARAMETERS.read_text(encoding="ascii")
+    except OSError:
+        return True
+
+
+def _because(report: str) -> str:
+    """What a tool, or the program under it, said that tells most; begins with a colon."""
+    lines = [line.strip("= ") for line in report.splitlines() if line.strip("= ")]
+    told = [line for line in lines if re.match(r"(ERROR|Error|\w*(Error|Exception)\b)", line)]
+    return f": {(told or lines)[-1][:200]}" if lines else ""
 
 
 def counters(text: str) -> dict[str, float]:

@@ -84,7 +84,8 @@ def _system(devices: bool) -> tuple[str, ...]:
 def _tools() -> tuple[str, ...]:
     """Where compilers are, for children that run them."""
     homes = [os.environ[name] for name in ("CUDA_HOME", "CUDA_PATH") if os.environ.get(name)]
-    for name in (os.environ.get("CC") or "gcc", "clang", "cc", "nvcc", "ptxas", "valgrind"):
+    programs = ("clang", "cc", "nvcc", "ptxas", "valgrind", "compute-sanitizer", "ncu")
+    for name in (os.environ.get("CC") or "gcc", *programs):
         found = shutil.which(name)
         if found:
             homes += [str(Path(found).parent), str(Path(found).resolve().parent.parent)]

@@ -26,7 +26,9 @@ class Limits:
     """Ceilings of one child. ``memory`` is bytes beyond what the child already maps (None: no ceiling).
 
     ``reads`` and ``writes`` are paths that it needs beside Python, libraries and its own temporary folder,
-    which holds ``folder_bytes``. ``devices``: it uses a GPU.
+    which holds ``folder_bytes``. ``devices``: it uses a GPU. ``sockets``: it makes system calls that seccomp refuses, and
+    speaks to itself, as NVIDIA's tools do. ``counters``: it reads the GPU's counters, for which drivers
+    want CAP_PERFMON in the system's own user namespace: root keeps that alone.
     """
 
     cpu_seconds: int = 120
@@ -35,7 +37,8 @@ class Limits:
     open_files: int = 256
     processes: bool = False  # may it start programs? (a compiler must, a kernel must not)
     devices: bool = False
-    sockets: bool = False  # may it make system calls that seccomp refuses? (NVIDIA's tools must)
+    sockets: bool = False
+    counters: bool = False
     folder_bytes: int = 256 << 20
     reads: tuple[str, ...] = ()
     writes: tuple[str, ...] = ()
@@ -90,19 +93,24 @@ def apply(limits: Limits, name: str = "child") -> dict[str, bool]:
 
     It is in an empty temporary folder of its own afterwards, inside ``$KLINEAGE_SCRATCH``.
     """
+    root = limits.counters and os.geteuid() == 0
     held = {
         "cpu_time": _rlimit("RLIMIT_CPU", limits.cpu_seconds),
         "file_size": _rlimit("RLIMIT_FSIZE", limits.file_bytes),
         "open_files": _rlimit("RLIMIT_NOFILE", limits.open_files),
         "no_core_dump": _rlimit("RLIMIT_CORE", 0),
         "parent_death": die_with_parent(),
-        **namespaces.enter(),
+        **namespaces.enter(own_users=not root),
         "no_new_privileges": _prctl(PR_SET_NO_NEW_PRIVS, 1),
     }
+    if limits.sockets and held["no_network"]:
+        namespaces.raise_loopback()
     scratch = os.environ.get("KLINEAGE_SCRATCH") or tempfile.gettempdir()
     folder, held["small_folder"] = namespaces.private_folder(
         scratch, name, limits.folder_bytes, held.pop("own_mounts")
     )
+    if root:
+        namespaces.keep_only(namespaces.PERFMON)
     if limits.memory is not None:
         held["memory"] = _rlimit("RLIMIT_AS", _mapped_bytes() + limits.memory)
     confined = held["no_new_privileges"]

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from klineage.executor import LocalExecutor, bundle
+from klineage.gate import POLICY
+from klineage.gate.request import workload_job
 from klineage.worker import gpu_tools
+from klineage.workload import Workload
 
 MEMCHECK = """========= COMPUTE-SANITIZER
 ========= Invalid __global__ read of size 4 bytes
@@ -48,14 +53,74 @@ def test_counters_are_summed_and_percentages_are_not() -> None:
     assert gpu_tools.counters("==ERROR== nothing") == {}
 
 
-def test_the_program_under_a_tool_is_importable() -> None:
-    """It says that there is no GPU, and not that there is no such module."""
+TOOL = """#!{python}
+import os, socket, sys
+with open(os.path.join(os.environ["TMPDIR"], "note"), "w") as file:
+    file.write("room for temporary files")
+os.makedirs(os.path.expanduser("~/Documents"))
+server = socket.create_server(("127.0.0.1", 0))
+socket.create_connection(("localhost", server.getsockname()[1]))
+local, other = socket.socketpair()
+os.execv(sys.executable, [sys.executable, *sys.argv[sys.argv.index("-c"):]])
+"""
+
+
+def test_a_tool_and_its_program_find_what_they_need_inside_the_walls(tmp_path: Path, rows: Workload) -> None:
+    """The program comes as far as the GPU, which is not here; the tool has a home, and a network with itself."""
     pytest.importorskip("torch")
     if shutil.which("nvidia-smi"):
-        pytest.skip("there is a GPU here")
-    engine = Path(gpu_tools.__file__).parents[2]
-    done = subprocess.run(
-        [sys.executable, "-c", gpu_tools._PROGRAM.format(path="/nowhere/request.json")],
-        env={"PYTHONPATH": str(engine)}, capture_output=True, text=True, check=False,
+        pytest.skip("there is a GPU here: benchmarks/gpu/times.py runs the tools")
+    tool = tmp_path / "bin" / "compute-sanitizer"
+    tool.parent.mkdir()
+    tool.write_text(TOOL.format(python=sys.executable))
+    tool.chmod(0o755)
+    executor = LocalExecutor({**os.environ, "PATH": f"{tool.parent}:{os.environ['PATH']}"})
+    kernel = {"surface": "triton", "entry": "rows", "filename": "kernel.py", "config": [], "source": ""}
+    job = {
+        "op": "sanitize_gpu", "kernel": kernel, "size": "small", "dims": rows.sizes["small"], "seed": 1,
+        "workload": workload_job(rows, "triton"), "limits": POLICY.limits,
+    }  # fmt: skip
+    try:
+        answer = executor.submit("compiler", job)
+    finally:
+        executor.close()
+    assert answer["reason"] == "no_sanitizer"
+    assert answer["summary"].startswith("memcheck does not run here: ")
+    assert "CUDA" in answer["summary"] or "NVIDIA" in answer["summary"], answer["log"]
+
+
+def test_the_worker_that_is_one_file_hands_its_package_on(tmp_path: Path) -> None:
+    program = tmp_path / "worker.py"
+    own = "from klineage.worker.gpu_program import package; print(package())"
+    program.write_text(bundle.program(bundle.WORKER) + own)
+    made = subprocess.run(
+        [sys.executable, str(program)], cwd=tmp_path, env={}, capture_output=True, text=True, check=True
+    )
+    packages = Path(made.stdout.strip())
+    assert packages.parent == tmp_path
+    found = subprocess.run(
+        [sys.executable, "-c", "import klineage.worker.gpu_program as p; print(p.__file__)"],
+        cwd="/", env={"PYTHONPATH": str(packages)}, capture_output=True, text=True, check=True,
     )  # fmt: skip
-    assert "FileNotFoundError" in done.stderr
+    assert found.stdout.strip() == str(packages / "klineage" / "worker" / "gpu_program.py")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root has privileges to keep")
+def test_of_roots_privileges_a_reader_of_counters_keeps_one(tmp_path: Path) -> None:
+    program = (
+        "import os, subprocess, sys; from klineage.worker import limits\n"
+        "os.environ['KLINEAGE_SCRATCH'] = sys.argv[1]\n"
+        "held = limits.apply(limits.Limits(memory=None, processes=True, sockets=True, counters=True))\n"
+        "if held['small_folder']:\n"
+        "    print(subprocess.run(['cat', '/proc/self/status'], capture_output=True, text=True).stdout)\n"
+    )
+    engine = str(Path(gpu_tools.__file__).parents[2])
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(tmp_path)],
+        env={**os.environ, "PYTHONPATH": engine}, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    if not done.stdout:
+        pytest.skip("this machine lets nobody leave its mounts")
+    told = dict(line.split(":", 1) for line in done.stdout.splitlines() if line.startswith("Cap"))
+    kept = {name: int(value, 16) for name, value in told.items()}
+    assert kept == dict.fromkeys(("CapPrm", "CapEff", "CapBnd"), 1 << 38) | {"CapInh": 0, "CapAmb": 0}
