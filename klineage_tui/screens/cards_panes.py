@@ -13,7 +13,7 @@ from klineage_tui.card_queue import CardQueue, Item
 from klineage_tui.presentation.card_evidence import Behind, behind
 from klineage_tui.presentation.card_form import Form, Ref, broken_form, card_form
 from klineage_tui.presentation.card_queue import card_heading, queue_counts, queue_lines, why_lines
-from klineage_tui.screens.place import Place
+from klineage_tui.screens.side_tabs import SideTabs
 from klineage_tui.text.line import Line
 from klineage_tui.text.sanitize import sanitize
 from klineage_tui.widgets.action_bar import ActionBar
@@ -26,13 +26,12 @@ if TYPE_CHECKING:
 
     from klineage_tui.presentation.card_form import Parts
 
-_PANES = ("queue", "card", "behind")
 
-
-class CardsPanes(Place):
+class CardsPanes(SideTabs):
     """Geometry and drawing. Wide: the queue beside the card; narrow: above tabs."""
 
     CSS_PATH = "cards.tcss"
+    PANES = ("queue", "card", "behind")
 
     def __init__(self) -> None:
         super().__init__()
@@ -188,28 +187,7 @@ class CardsPanes(Place):
 
     # -- panes and tabs -----------------------------------------------------------------------------
 
-    def next_pane(self, step: int) -> None:
-        focused = next((n for n, name in enumerate(_PANES) if self._has_focus(name)), 0)
-        index = (focused + step) % len(_PANES)
-        if index == 0:
-            self.queue_view.focus()
-        else:
-            self.choose_tab(index - 1)
-
-    def _has_focus(self, pane: str) -> bool:
-        found = self.query_one(f"#{pane}")
-        return found.has_focus or found.has_focus_within
-
-    def choose_tab(self, index: int, *, focus: bool = True) -> None:
-        """The card (0) or what is behind it (1): the shown tab where it is narrow, the focus everywhere."""
-        side = self.query_one("#side")
-        side.set_class(index == 0, "-tab-card")
-        side.set_class(index == 1, "-tab-behind")
-        self.query_one(TabRow).choose(index)
-        if focus and index == 0:
-            self.form_view.focus()
-        elif focus:
-            (self.run_view if self.run_view.display else self.behind_view).focus()
-
-    def on_tab_row_chosen(self, message: TabRow.Chosen) -> None:
-        self.choose_tab(message.index)
+    def view_of(self, pane: str) -> LineView:
+        if pane == "behind":
+            return self.run_view if self.run_view.display else self.behind_view
+        return self.form_view if pane == "card" else self.queue_view

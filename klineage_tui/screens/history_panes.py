@@ -13,7 +13,7 @@ from klineage_tui.presentation.blame import blame_labels
 from klineage_tui.presentation.details import reason_lines
 from klineage_tui.presentation.git_commands import git_lines
 from klineage_tui.presentation.titles import comparison_title, name_of
-from klineage_tui.screens.place import Place
+from klineage_tui.screens.side_tabs import SideTabs
 from klineage_tui.text.sanitize import sanitize
 from klineage_tui.widgets.action_bar import ActionBar
 from klineage_tui.widgets.diff_view import DiffView
@@ -27,8 +27,6 @@ from klineage_tui.widgets.waterfall import Waterfall
 if TYPE_CHECKING:
     from klineage.kernel import Kernel
     from klineage.lineage import Op, Step
-
-_PANES = ("graph", "code", "reasons")
 
 
 @dataclass(frozen=True)
@@ -46,10 +44,11 @@ class Comparison:
         return (self.old.commit if self.old is not None else "", self.new.commit)
 
 
-class HistoryPanes(Place):
+class HistoryPanes(SideTabs):
     """Geometry and drawing. Wide: the lineage beside the code; narrow: above tabs."""
 
     CSS_PATH = "history.tcss"
+    PANES = ("graph", "code", "reasons")
 
     def __init__(self) -> None:
         super().__init__()
@@ -175,7 +174,7 @@ class HistoryPanes(Place):
         why, commands = self.query_one("#why"), self.query_one("#commands")
         commands.display, why.display = why.display, commands.display
         self._entitle_reasons()
-        if self.has_class("-narrow") or self._has_focus("reasons"):
+        if self.has_class("-narrow") or self.has_focus_in("reasons"):
             self.choose_tab(1)
 
     def on_resize(self) -> None:
@@ -191,29 +190,8 @@ class HistoryPanes(Place):
 
     # -- panes and tabs -----------------------------------------------------------------------------
 
-    def next_pane(self, step: int) -> None:
-        focused = next((n for n, name in enumerate(_PANES) if self._has_focus(name)), 0)
-        index = (focused + step) % len(_PANES)
-        if index == 0:
-            self.graph.focus()
-        else:
-            self.choose_tab(index - 1)
-
-    def _has_focus(self, pane: str) -> bool:
-        found = self.query_one(f"#{pane}")
-        return found.has_focus or found.has_focus_within
-
-    def choose_tab(self, index: int, *, focus: bool = True) -> None:
-        """The code (0) or the reasons (1): the shown tab where it is narrow, the focus everywhere."""
-        side = self.query_one("#side")
-        side.set_class(index == 0, "-tab-code")
-        side.set_class(index == 1, "-tab-reasons")
-        self.query_one(TabRow).choose(index)
-        if focus and index == 0:
-            self.code_view.focus()
-        elif focus:
-            commands = self.query_one("#commands")
-            (commands if commands.display else self.query_one("#why")).focus()
-
-    def on_tab_row_chosen(self, message: TabRow.Chosen) -> None:
-        self.choose_tab(message.index)
+    def view_of(self, pane: str) -> LineView:
+        if pane == "reasons":
+            commands = self.query_one("#commands", LineView)
+            return commands if commands.display else self.query_one("#why", LineView)
+        return self.code_view if pane == "code" else self.graph

@@ -43,7 +43,7 @@ class DiffView(LineView):
     ) -> None:
         super().__init__(placeholder=placeholder, id=id, classes=classes)
         self._mode: LayoutMode = layout_mode
-        self._around = 3
+        self._around: int | None = 3
         self._compared: tuple[Diff, Source, Source] | None = None
         self._unfolded: frozenset[int] = frozenset()
         self._marked_old: frozenset[int] = frozenset()
@@ -81,7 +81,7 @@ class DiffView(LineView):
             return self.inner_width >= SPLIT_FROM
         return self._mode == "split"
 
-    def _fitting(self) -> int:
+    def _fitting(self) -> int | None:
         """As much context as the view holds without scrolling, and at least three lines."""
         assert self._compared is not None
         rows = self._compared[0].split if self.is_split else self._compared[0].unified
