@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from klineage.numbers import plural
+
 if TYPE_CHECKING:
-    from klineage.ledger import Limit
+    from klineage.ledger import Estimate, Ledger, Limit
     from klineage.lineage import Step
     from klineage.proposer.base import Proposer
     from klineage.proposer.settings import Settings
@@ -24,17 +26,64 @@ class Choice:
     note: str
 
 
-def choices(settings: Settings) -> list[Choice]:
-    """The model of the configuration, the person's own commands, and the presets that are installed here."""
+def choices(settings: Settings, estimate: Estimate | None = None, *, walk: bool = False) -> list[Choice]:
+    """The model of the configuration, the person's own commands, and the presets that are installed here.
+
+    estimate: what the model may cost from here, for one call and (``walk``) for all.
+    """
     from klineage.proposer.command import PRESETS
 
     limit = "no limit" if settings.budget is None else f"at most ${settings.budget} for this lineage"
-    found = [Choice(f"model:{settings.model}", f"costs money, {limit}")]
+    likely = _likely(estimate, walk) if estimate is not None else "costs money"
+    found = [Choice(f"model:{settings.model}", f"{likely}, {limit}")]
     found += [Choice(f"command:{name}", " ".join(words)) for name, words in settings.commands.items()]
     for name, agent in PRESETS.items():
         if name not in settings.commands and shutil.which(agent.words[0]):
             found.append(Choice(f"command:{name}", "installed here"))
     return found
+
+
+def walkers(settings: Settings, estimate: Estimate | None = None) -> list[Choice]:
+    """Who can walk by itself: the rules, and everybody who can be asked."""
+    rules = Choice("rules", "no cost, no network")
+    return [rules, *choices(settings, estimate, walk=True)]
+
+
+def _likely(estimate: Estimate, walk: bool) -> str:
+    from klineage_tui.presentation.spending import money
+
+    if walk:
+        return f"about {money(estimate.dollars)} for {plural(estimate.calls, 'call')}"
+    return f"about {money(estimate.dollars / estimate.calls)}"
+
+
+def estimated(
+    walk: Walk, ledger: Ledger, model: str, max_steps: int | None = None, best_of: int = 1
+) -> Estimate | None:
+    """What walking on may cost: a call for each mechanism that is seen, and one that finds nothing more.
+
+    None for a model without a price.
+    """
+    from klineage.ledger import estimate
+
+    price = ledger.prices.find(model)
+    if price is None:
+        return None
+    state = walk.state()
+    steps = len(state.features) if max_steps is None else min(max_steps, len(state.features))
+    size = len(state.kernel.source) + len(walk.workload.source)
+    return estimate(ledger.read(), model, price, steps * best_of + 1, size)
+
+
+def likely_cost(walk: Walk, settings: Settings) -> Estimate | None:
+    """What the model of the configuration may cost from here; None where nobody can say."""
+    from klineage.errors import KlineageError
+    from klineage.ledger import Ledger
+
+    try:
+        return estimated(walk, Ledger.of(walk.workspace.git.place), settings.model)
+    except KlineageError:
+        return None
 
 
 def limit_of(walk: Walk, name: str, settings: Settings) -> Limit | None:

@@ -192,8 +192,8 @@ def _walk(arguments: argparse.Namespace) -> int:
 
 def _say_estimate(walk: Walk, meter: Meter, proposer: str, arguments: argparse.Namespace) -> None:
     """What a model's walk may cost, before it begins; nothing for a model that has no price."""
-    from klineage_tui.commands.spending import estimated
     from klineage_tui.presentation.spending import money
+    from klineage_tui.proposers import estimated
 
     kind, _, model = proposer.partition(":")
     found = (

@@ -19,9 +19,8 @@ from klineage_tui.commands.common import (
 )
 
 if TYPE_CHECKING:
-    from klineage.ledger import Book, By, Entry, Estimate, Ledger, Total
+    from klineage.ledger import Book, By, Entry, Ledger, Total
     from klineage.lineage import Workspace
-    from klineage.walk import Walk
 
 _OUTCOME = 40  # characters in a row
 BY = ("call", "step", "lineage", "day")  # those of klineage.ledger, which --help should not import
@@ -182,6 +181,7 @@ def _estimate(workspace: Workspace, ledger: Ledger, arguments: argparse.Namespac
 
     from klineage_tui.config import load_config
     from klineage_tui.presentation.spending import money
+    from klineage_tui.proposers import estimated
 
     if not arguments.id:
         raise KlineageError("--estimate is for one lineage; name it")
@@ -205,22 +205,6 @@ def _estimate(workspace: Workspace, ledger: Ledger, arguments: argparse.Namespac
         so_far = money(spent.committed, at_most=spent.open > 0)
         say(f"{walk.id} has cost {so_far} so far; --budget is the limit of both together")
     return 0
-
-
-def estimated(walk: Walk, ledger: Ledger, model: str, max_steps: int | None, best_of: int) -> Estimate | None:
-    """What walking on may cost: a call for each mechanism that is seen, and one that finds nothing more.
-
-    None for a model without a price.
-    """
-    from klineage.ledger import estimate
-
-    price = ledger.prices.find(model)
-    if price is None:
-        return None
-    state = walk.state()
-    steps = len(state.features) if max_steps is None else min(max_steps, len(state.features))
-    size = len(state.kernel.source) + len(walk.workload.source)
-    return estimate(ledger.read(), model, price, steps * best_of + 1, size)
 
 
 def _prices(ledger: Ledger, as_json: bool) -> int:

@@ -13,11 +13,15 @@ from klineage_tui.text.sanitize import sanitize, sanitize_lines
 
 #: Only the end of a long answer is drawn again and again; all of it is on disk.
 SHOWN_CHARACTERS = 20_000
+_TAIL = 5  # lines of an answer on a walk, whose decisions are to stay on the screen
 
 
 @dataclass(frozen=True)
 class AnswerView:
-    """What is known of an answer while it comes. ``status``: what the proposer does now; ``elapsed``: seconds."""
+    """What is known of an answer while it comes. ``status``: what the proposer does now; ``elapsed``: seconds.
+
+    steps: of a walk that goes on by itself, a row for each decision so far; None for a single question.
+    """
 
     name: str
     hint: str = ""
@@ -25,6 +29,7 @@ class AnswerView:
     text: str = ""
     elapsed: float = 0.0
     keys: Mapping[str, str] = field(default_factory=dict)
+    steps: tuple[str, ...] | None = None
 
     def after(self, kind: str, text: str) -> AnswerView:
         """With one more event of the proposer."""
@@ -33,21 +38,27 @@ class AnswerView:
 
 def answer_heading(view: AnswerView) -> tuple[str, str]:
     """The pane's title at its two ends."""
-    return f"ANSWER  {sanitize(view.name)}", f"{view.elapsed:.0f} s"
+    word = "ANSWER" if view.steps is None else "WALK"
+    return f"{word}  {sanitize(view.name)}", f"{view.elapsed:.0f} s"
 
 
 def answer_lines(view: AnswerView, width: int) -> list[Line]:
-    """Status, the person's hint, the answer as far as it has come, and the way out."""
-    lines = [compose((sanitize(view.status), "muted"))]
+    """Status, the person's hint, what a walk has decided, the answer as far as it has come, and the way out."""
+    lines: list[Line] = []
+    for step in view.steps or ():
+        lines += _wrapped(step, width, "strong")
+    lines.append(compose((sanitize(view.status), "muted")))
     if view.hint:
         lines += _wrapped(f"told: {view.hint}", width, "muted")
     lines.append(compose(""))
     cut = len(view.text) > SHOWN_CHARACTERS
     if cut:
         lines.append(compose(("⋯ the beginning is not shown", "muted")))
-    lines += _wrapped(view.text[-SHOWN_CHARACTERS:], width, "")
+    text = _wrapped(view.text[-SHOWN_CHARACTERS:], width, "")
+    lines += text if view.steps is None else text[-_TAIL:]
     lines.append(compose(""))
-    cancel, back = (shown_key(view.keys.get(name, "")) for name in ("cancel", "ask"))
+    way_back = "ask" if view.steps is None else "walk"
+    cancel, back = (shown_key(view.keys.get(name, "")) for name in ("cancel", way_back))
     lines.append(
         compose(
             (cancel, "heading"), (" ends it; ", "muted"), (back, "heading"), (" comes back to it", "muted")

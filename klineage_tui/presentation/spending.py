@@ -37,8 +37,8 @@ def cost(entry: Entry) -> str:
 def sum_of(total: Total) -> str:
     """What some calls cost together, with what is not known of it."""
     parts = [money(total.dollars)]
-    if total.open:
-        parts.append(f"and at most {money(total.at_most, at_most=True)} for {total.open} not settled")
+    if total.at_most:
+        parts.append(f"and at most {money(total.at_most, at_most=True)} for what is not settled")
     if total.unpriced:
         parts.append(f"and {total.unpriced} without a price")
     return " ".join(parts)
@@ -53,8 +53,11 @@ def spend_line(reading: Reading) -> str:
 
 
 def spend_words(reading: Reading) -> str:
-    """The spend bar in the fewest words: ``$0.42 of $10``."""
-    spent = money(reading.total.committed, at_most=reading.total.open > 0)
+    """The spend bar in the fewest words: ``$0.42 of $10``, ``≤$0.74`` while a call is open, ``+1 unpriced``."""
+    total = reading.total
+    may = "≤" if total.at_most else ""
+    spent = f"{may}{money(total.committed, at_most=total.open > 0)}"
+    spent += f" +{total.unpriced} unpriced" if total.unpriced else ""
     return spent if reading.limit is None else f"{spent} of ${reading.limit.dollars}"
 
 

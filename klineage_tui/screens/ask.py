@@ -41,15 +41,7 @@ class AskProposer(Dialog[tuple[str, str]]):
         self._show()
 
     def _show(self) -> None:
-        parts: list[tuple[str, str]] = []
-        for row, choice in enumerate(self._choices):
-            here = row == self._row
-            parts += [
-                ("▌" if here else " ", "$accent"),
-                (f"{sanitize(choice.name)}\n", "bold" if here else ""),
-            ]
-        parts.append((f"  {sanitize(self._choices[self._row].note)}", "$muted"))
-        self.query_one("#choices", Static).update(Content.assemble(*parts))
+        self.query_one("#choices", Static).update(chosen_of(self._choices, self._row))
 
     def action_dialog_next(self) -> None:
         self._row = (self._row + 1) % len(self._choices)
@@ -64,3 +56,16 @@ class AskProposer(Dialog[tuple[str, str]]):
 
     def action_dialog_confirm(self) -> None:
         self.dismiss((self._choices[self._row].name, self.query_one(Input).value.strip()))
+
+
+def chosen_of(choices: Sequence[Choice], chosen: int) -> Content:
+    """Who can be asked, one a line, with a mark at the chosen one and the word about it below."""
+    parts: list[tuple[str, str]] = []
+    for row, choice in enumerate(choices):
+        here = row == chosen
+        parts += [
+            ("▌" if here else " ", "$accent"),
+            (f"{sanitize(choice.name)}\n", "bold" if here else ""),
+        ]
+    parts.append((f"  {sanitize(choices[chosen].note)}", "$muted"))
+    return Content.assemble(*parts)

@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, TypeVar
 from klineage_tui.actions import bindings_for
 from klineage_tui.presentation.proposal import queue_text
 from klineage_tui.proposals import Proposal, Queue, evidence, queue_of
-from klineage_tui.proposers import spent_words
-from klineage_tui.screens.induce_ask import InduceAsk
+from klineage_tui.proposers import likely_cost, spent_words
+from klineage_tui.screens.induce_walk import InduceWalk
 from klineage_tui.widgets.action_bar import ActionBar
 from klineage_tui.widgets.lines import LineView
 
 if TYPE_CHECKING:
     from klineage.gate import Report
     from klineage.kernel import Kernel
+    from klineage.ledger import Estimate
     from klineage.lineage import Draft, Op, Step
     from klineage.proposer.candidate import Candidate
     from klineage.proposer.settings import Settings
@@ -35,6 +36,7 @@ class Loaded:
     draft: Draft | None
     trusted: bool
     spending: str
+    estimate: Estimate | None
 
 
 def load(
@@ -54,10 +56,11 @@ def load(
     for candidate in (*answers, *walk.candidates(state)):
         found.setdefault(state.kernel_of(candidate).hash, candidate)
     queue = queue_of(found.values(), lambda c: state.kernel_of(c).hash, reason, skipped)
-    return Loaded(state, queue, walk.draft(), walk.trusted(), spent_words(walk, settings))
+    spending, estimate = spent_words(walk, settings), likely_cost(walk, settings)
+    return Loaded(state, queue, walk.draft(), walk.trusted(), spending, estimate)
 
 
-class InduceScreen(InduceAsk):
+class InduceScreen(InduceWalk):
     """The decisions. What they mean is the engine's business; here they are enabled, run and shown."""
 
     PLACE = "induce"
@@ -78,6 +81,7 @@ class InduceScreen(InduceAsk):
         assert walk is not None
         if self._state is not None and walk.id != self._state.meta.id:
             self._stop_gate()
+            self._stop_walk()
             self._state, self._ahead = None, ""
         self._reading = True
         self.job("load", walk.state, lambda state: self._read(walk, state), self._unreadable)
@@ -104,7 +108,7 @@ class InduceScreen(InduceAsk):
         if fresh:
             self.show_proposal_tab()
         self._state, self._queue, self._trusted = loaded.state, loaded.queue, loaded.trusted
-        self._spending = loaded.spending
+        self._spending, self._estimate = loaded.spending, loaded.estimate
         self._deciding = self._reading = False
         if self._run is not None and self._run.key[1] != loaded.state.head.kernel:
             self._stop_gate()  # of a state that is no longer here
@@ -171,6 +175,8 @@ class InduceScreen(InduceAsk):
             return "" if self._busy else "nothing is running"
         if state is None:
             return _CLOSED_WHILE_LOADING
+        if walking := self.why_walking(action):
+            return walking
         if self._deciding and action in ("accept", "reject", "undo", "redo", "seal"):
             return "the last decision is still being written"
         if action == "undo":
@@ -183,7 +189,7 @@ class InduceScreen(InduceAsk):
             return "" if state.sealed else f"seal the lineage first: {self.key_of('seal')}"
         if action == "next-pending":
             return "" if self._queue.pending else "no undecided proposal is left"
-        if action in ("edit", "editor", "ask", "features"):
+        if action in ("edit", "editor", "ask", "walk", "features"):
             return ""
         if current is None:
             return "no proposal is left on this state"

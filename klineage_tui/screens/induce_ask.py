@@ -16,7 +16,7 @@ from klineage_tui.widgets.lines import Lines, LineView
 from klineage_tui.widgets.pane import Pane
 
 if TYPE_CHECKING:
-    from klineage.ledger import Reading
+    from klineage.ledger import Estimate, Reading
     from klineage.lineage import Step
     from klineage.proposer.base import Attempt, OnProposerEvent, ProposerEvent
     from klineage.proposer.candidate import Candidate
@@ -55,6 +55,7 @@ class InduceAsk(InduceGate):
         self._asking: AskRun | None = None
         self._asked = ("", "")  # who was asked last, and the hint
         self._spending = ""
+        self._estimate: Estimate | None = None  # what a model may cost from here
 
     def do_ask(self) -> None:
         if self._asking is not None:
@@ -63,11 +64,14 @@ class InduceAsk(InduceGate):
         from klineage_tui.proposers import choices
         from klineage_tui.screens.ask import AskProposer
 
-        found = choices(self.host.config.proposer)
-        spent = f"Spent so far: {self._spending}." if self._spending else ""
+        found = choices(self.host.config.proposer, self._estimate)
         name, hint = self._asked
-        dialog = AskProposer(found, spent, self.host.keys_in_force, chosen=name, hint=hint)
+        dialog = AskProposer(found, self.spent(), self.host.keys_in_force, chosen=name, hint=hint)
         self.app.push_screen(dialog, lambda answer: self._ask(*answer) if answer else None)
+
+    def spent(self) -> str:
+        """What the calls for this lineage have cost, as a sentence; empty where there were none."""
+        return f"Spent so far: {self._spending}." if self._spending else ""
 
     def _ask(self, name: str, hint: str) -> None:
         walk, state = self.host.walk, self._state
@@ -91,6 +95,10 @@ class InduceAsk(InduceGate):
             self.complain(sentence)
 
         self.job("ask", work, lambda answered: self._answered(run, *answered), failed)
+        self._watch()
+
+    def _watch(self) -> None:
+        """Show what comes, as it comes."""
         self.show_proposal_tab()
         self._show_answer(True)
         self._drawing = self.set_interval(_DRAW, self._draw_answer)
@@ -118,15 +126,8 @@ class InduceAsk(InduceGate):
         self._show_bar()
 
     def _answered(self, run: AskRun, attempt: Attempt | None, recorded: list[Step], reading: Reading) -> None:
-        from klineage_tui.presentation.spending import spend_line, spend_words
-
         self._ended(run)
-        if reading.total.calls:
-            self._spending = spend_words(reading)
-        if reading.passed:
-            self.notify(
-                f"{reading.passed[-1]} % of the budget is passed: {spend_line(reading)}", severity="warning"
-            )
+        self._show_spending(reading)
         for note in attempt.notes if attempt is not None else ():
             self.notify(note)
         if recorded:
@@ -140,6 +141,18 @@ class InduceAsk(InduceGate):
         else:
             self._take_answer(run, attempt.candidate)
         self.reload_if_outdated()
+        self._show_bar()
+
+    def _show_spending(self, reading: Reading) -> None:
+        """The spend bar, and a word when a mark of the budget is passed."""
+        from klineage_tui.presentation.spending import spend_line, spend_words
+
+        if reading.total.calls:
+            self._spending = spend_words(reading)
+        if reading.passed:
+            self.notify(
+                f"{reading.passed[-1]} % of the budget is passed: {spend_line(reading)}", severity="warning"
+            )
         self._show_bar()
 
     def _take_answer(self, run: AskRun, candidate: Candidate) -> None:

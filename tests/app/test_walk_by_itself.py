@@ -1,0 +1,95 @@
+"""Walking by itself in Induce: who, how far, what is seen of it, and how it ends."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import pytest
+from klineage.ledger import Ledger
+from klineage.walk import Walk
+from textual.widgets import Input
+
+from klineage_tui.presentation.answer import AnswerView, answer_heading, answer_lines
+from klineage_tui.screens.walking import Order, WalkOn, ordered
+
+from ..messages_server import MessagesServer, Received, Reply
+from ..model_walk import RulesModel
+from .driving import SIZE, MakeApp, loaded, said, text, title, until
+
+NOTHING = {"steps": "", "minutes": "", "best of": "", "hint": ""}
+
+
+async def test_the_rules_walk_as_far_as_they_are_told(make_app: MakeApp, walk: Walk) -> None:
+    app = make_app()
+    async with app.run_test(size=SIZE, notifications=True) as pilot:
+        await loaded(app)
+        await pilot.press("W")
+        await until(lambda: isinstance(app.screen, WalkOn))
+        await pilot.press("x", "enter")
+        assert "a whole number of at least 1" in said(app)
+        app.screen.query(Input).first().value = ""
+        await pilot.press("2", "enter")
+        await until(lambda: "2 steps accepted, 0 rejected; stopped at: step limit" in said(app))
+        await until(lambda: "PROPOSAL 1 of" in title(app, "#proposal"))
+    assert [step.decision for step in walk.state().steps[1:]] == ["accepted", "accepted"]
+
+
+async def test_a_model_walks_until_escape_and_loses_nothing(
+    make_app: MakeApp, walk: Walk, messages: MessagesServer
+) -> None:
+    rest = threading.Event()
+
+    def second_waits(_: Received, reply: Reply) -> Reply:
+        return reply if len(messages.requests) == 1 else Reply(reply.content, piece=100, hold=rest)
+
+    messages.otherwise = RulesModel(second_waits)
+    app = make_app()
+    async with app.run_test(size=(80, 24), notifications=True) as pilot:
+        await loaded(app)
+        await pilot.press("W", "down", "enter")
+        await until(lambda: "o 1  " in text(app, "#answer") and "o 2  " not in text(app, "#answer"))
+        assert "WALK  model:" in title(app, "#proposal")
+        await until(lambda: len(messages.requests) == 2)
+        await pilot.press("a")
+        assert "the lineage is walked by model:" in said(app)
+        await pilot.press("escape")
+        await until(lambda: "1 step accepted, 0 rejected; stopped at: cancelled" in said(app))
+    rest.set()
+    assert len(walk.state().steps) == 2
+    total = Ledger.of(walk.workspace.git.place).read().total()
+    assert (total.calls, total.unpriced) == (2, 0)
+    assert total.committed <= 10
+
+
+@pytest.mark.parametrize(
+    ("typed", "order"),
+    [
+        ({}, Order("rules")),
+        ({"steps": "3", "best of": "2"}, Order("rules", steps=3, best_of=2)),
+        ({"minutes": "0.5", "hint": "vectors last"}, Order("rules", "vectors last", minutes=0.5)),
+    ],
+)
+def test_what_is_typed_is_ordered(typed: dict[str, str], order: Order) -> None:
+    assert ordered("rules", NOTHING | typed) == (order, "")
+    assert order.limits.seconds == (None if order.minutes is None else 60 * order.minutes)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("steps", "0"), ("steps", "²"), ("best of", "-1"), ("minutes", "nan"), ("minutes", "soon")],
+)
+def test_a_slip_is_one_sentence(field: str, value: str) -> None:
+    order, problem = ordered("rules", NOTHING | {field: value})
+    assert order is None
+    assert problem.startswith(f"{field}: a ") and value in problem
+
+
+def test_decisions_stay_above_a_long_answer() -> None:
+    keys: dict[str, Any] = {"cancel": "escape", "walk": "W", "ask": "p"}
+    view = AnswerView("rules", text="line\n" * 50, steps=("o 1  Drop it  \x1b[31m",), keys=keys)
+    lines = [line.text for line in answer_lines(view, 60)]
+    assert answer_heading(view)[0] == "WALK  rules"
+    assert lines[0] == "o 1  Drop it  ␛[31m"
+    assert lines[-1] == "esc ends it; W comes back to it"
+    assert lines.count("line") < 6
