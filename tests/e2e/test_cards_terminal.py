@@ -40,7 +40,7 @@ def test_from_a_sealed_lineage_to_an_edited_card(workspace: Path, klineage_json:
         terminal.press("enter", "e")
         terminal.wait_for("rests on the old words")
         terminal.press(*"\x15By hand", "\t", *"said shorter", "enter")
-        terminal.wait_gone("what rests on the old words")
+        terminal.wait_gone("rests on the old words")
         terminal.wait_for("intent       By hand")  # written: the form shows it
         terminal.press("x")
         terminal.wait_for("why?")
