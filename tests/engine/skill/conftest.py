@@ -28,6 +28,8 @@ def sealed(tmp_path_factory: pytest.TempPathFactory) -> Path:
         softmax.reject(softmax.expert.source + b"\n// 1\n", "simd", "Use four lanes", gated=wrong)
         lost = failed(softmax.expert, softmax.workload, softmax.platform, "no compiler", Verdict.ERROR)
         softmax.reject(softmax.expert.source + b"\n// 2\n", "simd", "Use two lanes", gated=lost)
+        claimed = "the step does not remove kernel.c::softmax / simd (line 9): it is still there; edit further, or do not claim it"
+        softmax.reject(softmax.expert.source + b"\n// 4\n", "simd", "Compute one lane", why=claimed)
         softmax.reject(
             softmax.expert.source + b"\n// 3\n", "unroll", "Unroll by 8", why="the tail reads too far"
         )

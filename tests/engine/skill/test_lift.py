@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from klineage.errors import KlineageError
 from klineage.lineage import Moved, Workspace
+from klineage.proposer.rules import RULES, Rule
 from klineage.skill.anchors import find_anchor
 from klineage.skill.card import Card, Contract, Evidence, Precondition, Risk
 from klineage.skill.contract import consistent
@@ -20,6 +21,7 @@ from klineage.skill.lift.carrier import gap
 from klineage.skill.lift.citing import cited
 from klineage.skill.lift.preconditions import preconditions_of
 from klineage.skill.lift.shelving import Lift, lift, put
+from klineage.skill.lift.structural import in_short
 
 from klineage_tui.cli import main
 
@@ -111,6 +113,40 @@ def test_a_rejected_attempt_is_a_risk_that_links_it(lineages: Workspace, cards: 
 
 def test_a_machine_that_could_not_judge_is_no_risk(cards: dict[str, Card]) -> None:
     assert not [risk for card in cards.values() for risk in card.risks if "no compiler" in risk.text]
+
+
+def test_an_edit_that_was_not_what_it_claimed_is_no_risk(cards: dict[str, Card]) -> None:
+    card = cards["c.vector-types"]
+    assert "Compute one lane" in " ".join(item.note for item in card.evidence)
+    assert not [risk for risk in card.risks if "still there" in risk.text or "Compute one lane" in risk.text]
+
+
+def test_an_attempt_is_told_as_the_removal_that_it_was(cards: dict[str, Card]) -> None:
+    assert [
+        r.text
+        for r in cards["c.vector-types"].risks
+        if "take simd out of softmax-c (Use four lanes)" in r.text
+    ]
+
+
+def test_the_anchor_says_the_place_in_words_of_the_field_and_then_by_structure(
+    cards: dict[str, Card],
+) -> None:
+    for card in cards.values():
+        rule = next(r for r in RULES[card.surface] if f"{card.surface}.{r.name}" == card.rule)
+        assert rule.at and card.anchor.text.startswith(f"{rule.at}: a "), card.anchor.text
+
+
+@pytest.mark.parametrize(
+    "rule", [rule for rules in RULES.values() for rule in rules], ids=lambda rule: rule.name
+)
+def test_an_intent_says_more_than_its_title(rule: Rule) -> None:
+    """``Keep several items in registers: a thread keeps several items in registers`` says it twice."""
+    told = in_short(rule.adds, rule.rationale)
+    title, _, reason = told.partition(": ")
+    assert title == rule.adds and reason.endswith(".") and len(told) < 250
+    had = {word[:4] for word in re.findall(r"\w{4,}", title.lower())}
+    assert {word[:4] for word in re.findall(r"\w{4,}", reason.lower())} - had
 
 
 def test_no_gain_a_loss_and_more_rounding_are_risks(cards: dict[str, Card]) -> None:

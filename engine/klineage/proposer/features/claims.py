@@ -9,6 +9,12 @@ from klineage.kernel import Feature
 from klineage.proposer.features.finding import Finding
 from klineage.surface.tree import function_locus
 
+#: How the sentences of ``claim_problem`` begin.
+_OF_CLAIMS = (
+    "the step brings in ", "the step also removes ", "the step may also remove ", "the step does not remove ",
+    "the step claims to remove ",
+)  # fmt: skip
+
 
 @dataclass(frozen=True)
 class Difference:
@@ -100,6 +106,11 @@ def claim_problem(claim: Claim, before: Sequence[Finding], after: Sequence[Findi
             f"{_settle(doubted[0].feature)}"
         )
     return ""
+
+
+def is_claim_problem(text: str) -> bool:
+    """Whether a sentence is one of ``claim_problem``: it speaks of an edit and its claim, and not of the mechanism."""
+    return text.startswith(_OF_CLAIMS) or (text.startswith("whether ") and "is gone is unknown" in text)
 
 
 def _unseen(feature: Feature, claim: Claim, before: Sequence[Finding], after: Sequence[Finding]) -> str:

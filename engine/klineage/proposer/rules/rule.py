@@ -61,6 +61,7 @@ class Rule:
     """A mechanism of one surface.
 
     title:  what the backward step does, in the imperative; adds: the same of the forward step.
+    at:     the place that it acts at, in words of the field.
     detect: every site in a kernel, whether or not it can be removed just now.
     remove: the edits that take one site's mechanism out. Raises NotApplicable.
     apply:  the forward edits, from a kernel without the mechanism. Raises NotApplicable.
@@ -80,6 +81,7 @@ class Rule:
     remove: Callable[[Kernel, Site], Rewrite]
     apply: Callable[[Kernel, str, Mapping[str, str]], tuple[Edit, ...]]
     after: tuple[str, ...] = ()
+    at: str = ""
     known: Mapping[str, Known] = field(default_factory=dict)
 
     def known_of(self, precondition: str) -> Known:

@@ -8,6 +8,7 @@ from functools import lru_cache
 
 from tree_sitter import Node
 
+from klineage.proposer.rules import RULES
 from klineage.skill.anchors.finding import Place, place_of
 from klineage.skill.anchors.marks import Mark, chosen, marks_of, missing, query_of, said_of
 from klineage.skill.anchors.touched import LOOPS, Change, changes_between, touched
@@ -40,8 +41,11 @@ def acted(transition: Transition) -> Acted:
     return Acted(transition, unit, touched(unit, changes, transition.step.locus), changes)
 
 
-def common_anchor(transitions: Sequence[Transition]) -> Anchor:
+def common_anchor(transitions: Sequence[Transition], *, by_rule: bool = True) -> Anchor:
     """The anchor that all of the transitions share: what their places have in common, in words and as a query.
+
+    by_rule: the words begin with what the rule that made all of them calls the place; False: with what their code has in
+    common, as they did in cards of earlier versions.
 
     Where some act at loops and others at whole functions, the functions are meant. The query finds the place of each
     of the transitions in its own state before.
@@ -53,7 +57,15 @@ def common_anchor(transitions: Sequence[Transition]) -> Anchor:
     marks = frozenset.intersection(*(_marks(t, whole) for t in found))
     type_ = _node(found[0], whole).type
     named = chosen(found[0].surface, type_, marks)
-    return Anchor(_sentence(said_of(type_, named), transitions), query_of(type_, named))
+    kind, at = said_of(type_, named), _place_by_rule(found) if by_rule else ""
+    return Anchor(_sentence(f"{at}: {kind}" if at else kind, transitions), query_of(type_, named))
+
+
+def _place_by_rule(transitions: Sequence[Transition]) -> str:
+    """What the one rule that made all of the transitions calls the place that it acts at; empty where there is none."""
+    made_by = {(t.surface, t.rule) for t in transitions}
+    rules = [rule for surface, name in made_by for rule in RULES[surface] if rule.name == name]
+    return rules[0].at if len(made_by) == len(rules) == 1 else ""
 
 
 def _node(transition: Transition, whole: bool) -> Node:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from klineage.gate import Report, Verdict
+from klineage.proposer.features.claims import is_claim_problem
 from klineage.skill.card import Evidence
 from klineage.skill.lift.groups import Group
 from klineage.skill.transitions import Rejected, Transition
@@ -99,7 +100,8 @@ def subject_of(attempt: Rejected) -> str:
 def failure_of(attempt: Rejected) -> str:
     """Why an attempt failed, in one sentence of the gate or of the person who turned it down.
 
-    Empty where only a machine was at fault, or nobody said anything of use.
+    Empty where only a machine was at fault, where the edit was not what it claimed to be, which says nothing of the
+    mechanism, or where nobody said anything of use.
     """
     report = attempt.report
     decisive = report.decisive if report is not None else None
@@ -107,7 +109,7 @@ def failure_of(attempt: Rejected) -> str:
         if decisive.verdict in _NO_WORD:
             return ""
         return f"{decisive.stage} {decisive.verdict}, {_sober(decisive.summary) or decisive.reason}"
-    return _sober(attempt.step.why)
+    return "" if is_claim_problem(attempt.step.why) else _sober(attempt.step.why)
 
 
 def _sober(text: str) -> str:

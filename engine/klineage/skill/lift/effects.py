@@ -52,7 +52,10 @@ def _rejections(group: Group, cited: Cited) -> Iterable[Risk]:
         if not why:
             continue
         gated = attempt.report is not None and attempt.report.decisive is not None
-        text = f"An attempt at {attempt.step.action or 'it'} on {attempt.lineage} ({subject_of(attempt)}) was rejected: {why}."
+        what = attempt.step.action or "it"
+        text = (
+            f"An attempt to take {what} out of {attempt.lineage} ({subject_of(attempt)}) was rejected: {why}."
+        )
         kind, origin = ("observed", "gate") if gated else ("expected", "person")
         yield Risk(_ended(text), kind, origin, cited.of(attempt.commit))  # type: ignore[arg-type]
 

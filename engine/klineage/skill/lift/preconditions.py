@@ -98,7 +98,7 @@ def _of_contract(contract: Contract, group: Group, cited: Cited) -> Iterable[Pre
         if feature.where != "hardware":
             yield Precondition(
                 "", "pipeline",
-                f"The kernel has {feature.name} already: without it the edit finds no place to act at.",
+                f"The kernel has {feature.name} already: the edit could be made on no state without it.",
                 f'has("{feature.name}")', Probe("feature", {"name": feature.name}), origin="features", evidence=cited.of(*commits),
             )  # fmt: skip
 

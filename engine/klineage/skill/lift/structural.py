@@ -46,17 +46,29 @@ def lifted(group: Group, source: Source, card_id: str, known: Iterable[Evidence]
 
 
 def intent_of(group: Group) -> str:
-    """What is done and to what end: the title of the step, and the first clause of its reasoning."""
+    """What is done and to what end: the title of the step, and the first clause of its reasoning that says more."""
     step = group.transitions[0].step
     rule = rule_named(group)
-    title = (rule.adds if rule is not None else step.subject).strip().rstrip(".")
-    reason = _first_clause(rule.rationale if rule is not None else step.body)
+    return in_short(rule.adds, rule.rationale) if rule is not None else in_short(step.subject, step.body)
+
+
+def in_short(title: str, reasoning: str) -> str:
+    """``Fuse the two kernels: the intermediate is used while it is still in registers.``"""
+    title = title.strip().rstrip(".")
+    reason = _first_clause(reasoning, title)
     return f"{title}: {reason[:1].lower()}{reason[1:]}." if reason else f"{title}."
 
 
-def _first_clause(text: str) -> str:
-    clause = re.split(r"[;:.](?:\s|$)", " ".join(text.split()), maxsplit=1)[0]
-    return clause.strip()
+def _first_clause(text: str, title: str) -> str:
+    """The first clause with a word of weight that the title has not: another one would say it twice."""
+    clauses = (clause.strip() for clause in re.split(r"[;:.](?:\s|$)", " ".join(text.split())))
+    said = _stems(title)
+    return next((clause for clause in clauses if _stems(clause) - said), "")
+
+
+def _stems(text: str) -> set[str]:
+    """Words of four letters and more, by their first four: ``keep`` and ``keeps`` are one."""
+    return {word[:4] for word in re.findall(r"\w{4,}", text.lower())}
 
 
 def scope_of(group: Group) -> Scope:
@@ -80,10 +92,12 @@ def carried(transitions: Sequence[Transition]) -> Transition:
 
 
 def notes_of(group: Group, shown: Transition) -> str:
-    """How the card came about, for whoever reads it next."""
+    """What the change does and what is lost without it, and how the card came about, for whoever reads it next."""
     names = ", ".join(t.name for t in group.transitions)
     replayed = [t.name for t in group.transitions if t.step.forward == "replayed"]
-    lines = [f"Lifted by structure, without a model, from {names}. The code is that of {shown.name}."]
+    rule = rule_named(group)
+    lines = [" ".join(rule.rationale.split()), ""] if rule is not None else []
+    lines.append(f"Lifted by structure, without a model, from {names}. The code is that of {shown.name}.")
     if replayed:
         lines.append(
             f"Only replayed, so nobody has made it without seeing the difference: {', '.join(replayed)}."

@@ -86,7 +86,9 @@ def _part(group: Group, wanted: Callable[[str], bool]) -> Group:
 def _anchor(current: Card, new: Card, group: Group, told: Group) -> Anchor:
     """The anchor as it is where it finds every place, or a person has written it: trials rest on it."""
     own = current.anchor
-    earlier = [common_anchor(part) for part in _parts(current, told)]
+    earlier = [
+        common_anchor(part, by_rule=said) for part in _parts(current, told) for said in (True, False)
+    ]  # fmt: skip
     if _finds_all(own.query, group) or own.query not in {anchor.query for anchor in earlier}:
         return own
     by_person = own.text not in {anchor.text for anchor in earlier}

@@ -216,6 +216,7 @@ ALIGNMENT = Rule(
     surface="c",
     title="Drop alignment promises",
     adds="Promise alignment",
+    at="Pointers and arrays that vectors are loaded from",
     rationale="The compiler is told how pointers and arrays are aligned, so that it may use aligned "
     "accesses; without that it must assume the least.",
     preconditions=(

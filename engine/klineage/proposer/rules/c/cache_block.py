@@ -272,6 +272,7 @@ CACHE_BLOCK = Rule(
     surface="c",
     title="Sweep the whole problem instead of blocks",
     adds="Block for the caches",
+    at="The loops over the whole problem, around what is computed for a part of it",
     rationale="Loops over blocks keep a part of each operand in a cache while everything that needs it is computed; "
     "one sweep reads each operand again from memory for every row or column.",
     preconditions=(

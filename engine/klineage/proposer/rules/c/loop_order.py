@@ -173,6 +173,7 @@ LOOP_ORDER = Rule(
     surface="c",
     title="Compute one sum a result",
     adds="Run the sum outside the loop over results",
+    at="A sum as the innermost loop, inside the loop over results",
     rationale="With the loop over results innermost, each step reads and writes neighbours in memory and can be "
     "vectorised; with one sum a result, the inner loop strides through an operand and adds in a chain.",
     preconditions=(

@@ -101,6 +101,7 @@ NONTEMPORAL = Rule(
     surface="c",
     title="Store through the caches",
     adds="Store past the caches",
+    at="The loop that writes results which nobody reads soon",
     rationale="A nontemporal store writes whole lines to memory without reading them first and without pushing "
     "other data out; an ordinary store reads the line into the cache and writes it back later.",
     preconditions=(

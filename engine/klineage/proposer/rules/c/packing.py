@@ -334,6 +334,7 @@ PACKING = Rule(
     surface="c",
     title="Read the matrices instead of packed panels",
     adds="Pack the matrices into panels",
+    at="The loops over blocks, before the innermost one reads its operands",
     rationale="Panels hold the operands in the order in which the inner loop reads them, so that it walks "
     "memory one line after the other; without them it reads rows that lie far apart.",
     preconditions=(

@@ -218,6 +218,7 @@ PANEL_COPY = Rule(
     surface="c",
     title="Read rows that lie far apart, not a copy of them",
     adds="Copy a panel of rows to lie together",
+    at="Where a loop over blocks first reads rows that it reads again",
     rationale="A panel that is copied once lies in lines one after the other, which L1 holds however far apart the "
     "rows are; rows that lie a power of two apart fall on the same few sets of the cache, and push each other out.",
     preconditions=(

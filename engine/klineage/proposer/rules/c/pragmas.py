@@ -102,6 +102,7 @@ THREADS = Rule(
     surface="c",
     title="Run on one thread",
     adds="Run on several threads",
+    at="A loop whose iterations are independent",
     rationale="Iterations of a loop are dealt out to threads; without the pragma one thread runs them all.",
     preconditions=(
         "Pipeline: iterations of the loop are independent, or what they share is reduced or protected.",
@@ -122,6 +123,7 @@ UNROLL = Rule(
     surface="c",
     title="Drop the unrolling pragmas",
     adds="Unroll the inner loops",
+    at="Short loops over arrays of accumulators, or over the items of a thread",
     rationale="Unrolled loops keep arrays of accumulators in registers and save the loop's own "
     "instructions; without the pragmas the compiler decides.",
     preconditions=(
@@ -144,6 +146,7 @@ SIMD_PRAGMA = Rule(
     surface="c",
     title="Let the compiler decide what to vectorise",
     adds="Tell the compiler to vectorise a loop",
+    at="An innermost loop over neighbouring elements",
     rationale="The pragma promises that iterations may run together, also where sums are then added in another "
     "order; without it the compiler must prove that, and often cannot.",
     preconditions=(

@@ -84,6 +84,7 @@ PREFETCH = Rule(
     surface="c",
     title="Drop software prefetch",
     adds="Prefetch ahead of use",
+    at="The loop that reads a stream, some iterations ahead",
     rationale="Cache lines are asked for some iterations before they are read; without that only the "
     "hardware's own prefetchers look ahead.",
     preconditions=(

@@ -153,6 +153,7 @@ REGISTER_TILE = Rule(
     surface="c",
     title="Keep one accumulator instead of a tile",
     adds="Keep a tile of accumulators in registers",
+    at="The innermost loops, in which each result has one accumulator",
     rationale="A tile of accumulators uses every loaded value several times and hides the latency of the "
     "multiply-add; with one, every product loads both its factors and waits for the sum before it.",
     preconditions=(

@@ -82,6 +82,7 @@ RESTRICT = Rule(
     surface="c",
     title="Drop the promise that pointers do not overlap",
     adds="Promise that pointers do not overlap",
+    at="The parameters of functions that read some arrays and write others",
     rationale="restrict lets the compiler keep what it loaded in registers across stores, and vectorise "
     "without checks; without it every store may have changed every input.",
     preconditions=(

@@ -259,6 +259,7 @@ VECTOR_LOOP = Rule(
     surface="c",
     title="Leave every element to the scalar loop",
     adds="Compute most elements with vectors",
+    at="An innermost loop over neighbouring elements",
     rationale="A loop over vectors computes all lanes of a register in one instruction, and a scalar loop finishes "
     "the rest; without it, the scalar loop does them all.",
     preconditions=(

@@ -195,6 +195,7 @@ VECTORS = Rule(
     surface="c",
     title="Compute one lane at a time",
     adds="Compute with vectors",
+    at="The loops over lanes, and the type of what they compute with",
     rationale="A vector type computes all lanes of a register in one instruction; with one lane it is the "
     "element type, and the loops over vectors become loops over elements.",
     preconditions=(

@@ -183,6 +183,7 @@ ASYNC_COPY = Rule(
     surface="cuda",
     title="Copy to shared memory through registers",
     adds="Copy to shared memory asynchronously",
+    at="The loop that copies a tile from global to shared memory",
     rationale="The copy goes from global to shared memory beside the arithmetic and through no register; an "
     "ordinary copy loads into registers, waits, and stores.",
     preconditions=(

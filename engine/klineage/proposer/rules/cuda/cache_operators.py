@@ -91,6 +91,7 @@ CACHE_OPERATORS = Rule(
     surface="cuda",
     title="Load and store without cache operators",
     adds="Say how the caches shall treat an access",
+    at="Single loads and stores of global memory",
     rationale="__ldg reads through the read-only cache, and the __ld and __st operators say what streams "
     "through and what stays; a plain access leaves that to the compiler and the hardware.",
     preconditions=(

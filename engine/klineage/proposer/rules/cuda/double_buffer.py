@@ -223,6 +223,7 @@ DOUBLE_BUFFER = Rule(
     surface="cuda",
     title="Fill one buffer, then read it",
     adds="Fill one buffer while the other is read",
+    at="The loop that fills a shared tile, waits, and computes with it",
     rationale="With two buffers the loads of the next tile run while this one is computed with, and one barrier a "
     "tile is enough; with one, every tile is loaded, waited for, and only then used.",
     preconditions=(

@@ -101,6 +101,7 @@ FAST_MATH = Rule(
     surface="cuda",
     title="Use the accurate functions",
     adds="Use the approximate functions",
+    at="Calls of exp, division and their like in fp32",
     rationale="__expf, __fdividef and their like run on the special function unit and round less exactly; the "
     "accurate functions take several instructions more.",
     preconditions=(
@@ -119,6 +120,7 @@ RECIPROCAL_ROOT = Rule(
     surface="cuda",
     title="Divide by a square root",
     adds="Take the reciprocal root at once",
+    at="A division by a square root",
     rationale="rsqrtf is one approximate instruction; a square root and a division are two accurate sequences "
     "of several.",
     preconditions=(

@@ -195,6 +195,7 @@ GRID_STRIDE = Rule(
     surface="cuda",
     title="Give each thread or block one item",
     adds="Let a fixed grid stride over the items",
+    at="Where a block takes its item by its number, and the grid of the launch",
     rationale="A grid of fixed size walks over all items, so that what a block sets up serves many of them; with "
     "one item each, every block is launched, set up and ended for its own.",
     preconditions=(

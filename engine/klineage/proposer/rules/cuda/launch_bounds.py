@@ -72,6 +72,7 @@ LAUNCH_BOUNDS = Rule(
     surface="cuda",
     title="Drop the launch bounds",
     adds="Bound the threads of a block",
+    at="The head of the kernel's definition",
     rationale="The compiler is told how many threads a block has at most, and how many blocks should share a "
     "multiprocessor, and holds the registers of a thread down to that; without it, it assumes nothing.",
     preconditions=(

@@ -179,6 +179,7 @@ REGISTER_TILE = Rule(
     surface="cuda",
     title="Keep one item a thread in registers",
     adds="Keep several items a thread in registers",
+    at="The constant that says how many items a thread keeps, and the loops over them",
     rationale="A thread keeps several items in registers: what it loads serves all of them, and its "
     "operations do not wait for each other; with one item there is nothing to share.",
     preconditions=(

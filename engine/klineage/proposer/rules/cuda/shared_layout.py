@@ -229,6 +229,7 @@ PADDING = Rule(
     surface="cuda",
     title="Drop the padding of a shared array",
     adds="Pad a shared array against bank conflicts",
+    at="The declaration of a two-dimensional shared array",
     rationale="One element more a row moves neighbours of a column to different banks; without it, threads that "
     "read a column wait for each other.",
     preconditions=(
@@ -248,6 +249,7 @@ SWIZZLE = Rule(
     surface="cuda",
     title="Store a shared array in plain columns",
     adds="Permute the columns of a shared array",
+    at="Every index into a shared array",
     rationale="Each row permutes its columns by its own number, so that a column lies in different banks; in "
     "plain order, threads that read a column wait for each other.",
     preconditions=(

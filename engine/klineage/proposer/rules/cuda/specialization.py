@@ -136,6 +136,7 @@ SPECIALIZATION = Rule(
     surface="cuda",
     title="Take the general code for every shape",
     adds="Take a code of its own for the usual shape",
+    at="Where the kernel is entered, or launched, for every shape alike",
     rationale="The usual shape takes code that relies on it (whole vectors, no masks); without the choice, "
     "every shape takes the code that relies on nothing.",
     preconditions=(

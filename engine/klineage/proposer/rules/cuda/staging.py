@@ -355,6 +355,7 @@ STAGING = Rule(
     surface="cuda",
     title="Read tiles from global memory",
     adds="Stage tiles in shared memory",
+    at="The loop in which several threads of a block load the same elements",
     rationale="A block loads each element of a tile once and all its threads read it from shared memory; without "
     "that, every thread that needs an element loads it for itself.",
     preconditions=(

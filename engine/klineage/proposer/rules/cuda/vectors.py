@@ -376,6 +376,7 @@ VECTORS = Rule(
     surface="cuda",
     title="Load and store one element at a time",
     adds="Load and store vectors",
+    at="Loops in which a thread loads or stores neighbouring elements one at a time",
     rationale="A thread moves a whole aligned vector in one instruction; without it each element takes an "
     "instruction of its own, and each of them moves less of a memory line for a warp.",
     preconditions=(

@@ -259,6 +259,7 @@ WARP_SHUFFLES = Rule(
     surface="cuda",
     title="Exchange through shared memory, not registers",
     adds="Exchange between lanes in registers",
+    at="An exchange through shared memory between the threads of one warp",
     rationale="A shuffle reads another lane's register in one instruction; without it each value is written "
     "to shared memory, the warp waits, reads, and waits again.",
     preconditions=(

@@ -208,6 +208,7 @@ ALIGNMENT = Rule(
     surface="triton",
     title="Drop alignment and contiguity hints",
     adds="Add alignment and contiguity hints",
+    at="Where offsets and strides are computed, before they are used in loads and stores",
     rationale="multiple_of, max_contiguous and assume promise the compiler what it cannot prove, so that "
     "it may use wide accesses; without them it must believe the worst.",
     preconditions=(

@@ -109,6 +109,7 @@ AUTOTUNE = Rule(
     surface="triton",
     title="Pin one configuration instead of autotuning",
     adds="Autotune over several configurations",
+    at="Where the kernel is launched, and the decorator above its definition",
     rationale="The kernel is tuned at run time over several configurations; the pinned one becomes plain "
     "constants of the launch.",
     preconditions=(

@@ -142,8 +142,9 @@ BASE_TWO = Rule(
     surface="triton",
     title="Use exp instead of exp2 with a folded factor",
     adds="Use exp2 with the factor folded in",
-    rationale="The hardware's exponential is in base two; folding log2(e) into a factor that is multiplied "
-    "anyway saves one multiplication an element.",
+    at="Exponentials of an argument that is multiplied by a constant",
+    rationale="A factor that is multiplied anyway takes log2(e) in, which saves one multiplication an element; the "
+    "hardware's exponential is in base two, so that exp multiplies each time.",
     preconditions=(
         "Data types: exponents are fp32; the folded factor is rounded once.",
         "Pipeline: every exponential's argument already carries a multiplied factor that can absorb log2(e).",

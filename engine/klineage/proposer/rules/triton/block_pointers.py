@@ -266,6 +266,7 @@ BLOCK_POINTERS = Rule(
     surface="triton",
     title="Address tiles by pointers and masks",
     adds="Address tiles by block pointers",
+    at="The pointers and masks of loads and stores of tiles",
     rationale="A block pointer carries shape, strides and offsets of a tile, from which the compiler knows what "
     "is contiguous and may copy whole tiles; without it, every element has a pointer and a mask of its own.",
     preconditions=(

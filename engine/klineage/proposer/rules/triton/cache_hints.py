@@ -94,6 +94,7 @@ CACHE_HINTS = Rule(
     surface="triton",
     title="Drop cache and eviction hints",
     adds="Add cache and eviction hints",
+    at="Loads and stores of data that is used once, or again and again",
     rationale="Eviction policies and cache modifiers tell the caches what will be used again; without them "
     "every access is treated alike.",
     preconditions=(

@@ -262,6 +262,7 @@ DESCRIPTORS = Rule(
     surface="triton",
     title="Address tiles without a descriptor",
     adds="Address tiles by tensor descriptors",
+    at="The pointers and masks of loads and stores of whole tiles",
     rationale="The tensor memory accelerator computes addresses and bounds of a whole tile from a descriptor; "
     "without it, every element has a pointer and a mask, and threads compute them.",
     preconditions=(

@@ -164,6 +164,7 @@ DOT = Rule(
     surface="triton",
     title="Multiply and add without tensor cores",
     adds="Multiply on tensor cores",
+    at="A product of tiles that is written as a broadcast multiplication and a sum",
     rationale="tl.dot runs on the matrix unit; the same product written as a broadcast multiplication and "
     "a sum runs on the ordinary multiply-add units.",
     preconditions=(

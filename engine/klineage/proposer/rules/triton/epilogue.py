@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from tree_sitter import Node
 
 from klineage.kernel import Feature, Kernel
-from klineage.proposer.rules.rule import Known, NotApplicable, Rewrite, Rule, Site, setting
+from klineage.proposer.rules.rule import NotApplicable, Rewrite, Rule, Site, setting
 from klineage.proposer.rules.triton.code import (
     Launch,
     defined,
@@ -316,6 +316,7 @@ EPILOGUE = Rule(
     surface="triton",
     title="Store the sums, and go on in a second kernel",
     adds="Go on with the sums before they are stored",
+    at="A kernel that stores sums, and the next one that loads them to add, scale or activate",
     rationale="Bias, activation or scaling are computed on the sums while they are in registers; as a kernel of "
     "its own, the epilogue loads the whole result again and stores it a second time.",
     preconditions=(
@@ -334,6 +335,4 @@ EPILOGUE = Rule(
         "cache_policy",
         "mask_specialize",
     ),
-    # Of the types that round what is stored, the one with the narrowest tolerance.
-    known={"Data types": Known(change="dtype", settings={"element": "fp16"})},
 )

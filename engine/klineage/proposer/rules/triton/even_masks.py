@@ -257,6 +257,7 @@ EVEN_MASKS = Rule(
     surface="triton",
     title="Always mask, even when the tile is full",
     adds="Skip the mask where the tile is full",
+    at="Masked loads along an extent that the tile divides",
     rationale="A constant says that the tiles divide the extent, so that the loads need no mask; without "
     "it every load is masked.",
     preconditions=(

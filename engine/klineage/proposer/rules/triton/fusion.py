@@ -298,6 +298,7 @@ FUSION = Rule(
     surface="triton",
     title="Split the fused kernel at its intermediate",
     adds="Fuse the two kernels",
+    at="Two kernels of which one loads what the other has just stored, and their launches",
     rationale="The intermediate is used while it is still in registers; as two kernels it is stored by one "
     "and loaded again by the other.",
     preconditions=(

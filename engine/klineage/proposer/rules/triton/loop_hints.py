@@ -124,6 +124,7 @@ LOOP_UNROLL = Rule(
     surface="triton",
     title="Keep the loop a loop",
     adds="Write the loop out",
+    at="A short loop whose number of iterations is a constant",
     rationale="A loop of a few iterations that is written out has its variable as a constant and lets "
     "iterations overlap; as a loop, each iteration computes, tests and jumps.",
     preconditions=(
@@ -142,6 +143,7 @@ WARP_SPECIALIZE = Rule(
     surface="triton",
     title="Let every warp do the same",
     adds="Give warps different tasks",
+    at="The loop that loads tiles and multiplies them",
     rationale="Some warps only load and others only compute, joined by barriers in shared memory; without "
     "that, every warp loads, waits and computes.",
     preconditions=(

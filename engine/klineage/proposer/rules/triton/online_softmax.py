@@ -318,6 +318,7 @@ ONLINE_SOFTMAX = Rule(
     surface="triton",
     title="Find the maximum in a pass of its own",
     adds="Find the maximum online, in one pass",
+    at="The two loops of a softmax: one finds the maximum, the next sums and weighs",
     rationale="A running maximum with rescaled sums reads every block once; finding the maximum first "
     "needs no rescaling and reads everything twice.",
     preconditions=(

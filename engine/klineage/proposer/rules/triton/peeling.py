@@ -200,6 +200,7 @@ PEELING = Rule(
     surface="triton",
     title="Mask every block instead of only the last",
     adds="Mask only the last block",
+    at="A loop over blocks in which every load is masked, though only the last block is partial",
     rationale="Whole blocks run in a loop without masks and only the partial last block pays for them; in "
     "one loop every block does.",
     preconditions=(

@@ -263,6 +263,7 @@ PERSISTENT = Rule(
     surface="triton",
     title="Start one program a tile",
     adds="Let programs stay and take tile after tile",
+    at="Where a program takes its tile by its number, and the grid of the launch",
     rationale="A fixed number of programs walks over all tiles, so that loads of the next tile overlap the end of "
     "this one; with a program a tile, each starts, waits for its first loads and ends.",
     preconditions=(

@@ -104,6 +104,7 @@ PIPELINING = Rule(
     surface="triton",
     title="Remove software pipelining",
     adds="Pipeline the loop in software",
+    at="The loop over the depth of a product, and num_stages at the launch",
     rationale="num_stages keeps the loads of later iterations in flight while the current one computes; "
     "with one stage every iteration waits for its own loads.",
     preconditions=(

@@ -333,6 +333,7 @@ PROGRAM_ORDER = Rule(
     surface="triton",
     title="Use row-major program order",
     adds="Group the program order for L2",
+    at="Where a program works out from its number which tile of the result is its own",
     rationale="Programs that run at the same time are grouped into squares of blocks, so that they share "
     "rows and columns in L2; row-major order streams every column block again for each row.",
     preconditions=(

@@ -76,9 +76,10 @@ RECIPROCAL_ROOT = Rule(
     surface="triton",
     title="Divide by the square root instead of rsqrt",
     adds="Multiply by rsqrt",
+    at="A division by a square root",
     rationale="rsqrt is one approximate instruction; a square root and a division are two longer sequences.",
     preconditions=(
-        "Data types: fp32, and a result within two units in the last place is good enough.",
+        "Data types: results are rounded more coarsely than the two units in the last place of fp32 that it may be off.",
         "Hardware: a native approximate reciprocal square root.",
     ),
     detect=detect,

@@ -328,13 +328,14 @@ SPLIT_K = Rule(
     surface="triton",
     title="Let one program compute the whole sum",
     adds="Split the sum over several programs",
+    at="The loop over a long sum, the store of its result, and the grid of the launch",
     rationale="Several programs each take a part of a long sum and add their results with atomics, so that few "
     "output tiles still fill the machine; with one program a tile, it walks the whole sum alone.",
     preconditions=(
         "Data types: the output's type can be added to by atomics, and the order of the parts may change the result.",
         "Storage: the output is zero before the first program adds to it.",
         "Pipeline: there are too few output tiles to occupy the machine, and the sum is long.",
-        "Hardware: atomic additions in the last-level cache.",
+        "Hardware: atomic additions of the output's type in the last-level cache (of bf16 from sm_90 on).",
     ),
     detect=detect,
     remove=remove,

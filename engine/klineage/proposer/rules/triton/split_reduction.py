@@ -256,6 +256,7 @@ SPLIT_REDUCTION = Rule(
     surface="triton",
     title="Let one program sum a whole row",
     adds="Sum pieces of a row in several programs",
+    at="The loop over a long row that one program sums, and the launch",
     rationale="Several programs sum pieces of a row, and a second kernel joins them, so that few long rows still fill "
     "the machine; with one piece a row, each row is a chain of one program.",
     preconditions=(

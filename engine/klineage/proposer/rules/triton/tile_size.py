@@ -187,6 +187,7 @@ TILE_SIZE = Rule(
     surface="triton",
     title="Shrink the tiles",
     adds="Enlarge the tiles",
+    at="The extents of a tile, where the kernel is launched",
     rationale="Large tiles reuse each loaded element many times; small ones load the same data again for "
     "every neighbour.",
     preconditions=(

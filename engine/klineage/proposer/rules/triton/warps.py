@@ -54,8 +54,9 @@ WARPS = Rule(
     surface="triton",
     title="Use the default number of warps",
     adds="Choose the number of warps",
-    rationale="The number of warps was chosen for the tile: more of them share its registers and hide each "
-    "other's latency.",
+    at="The number of warps, where the kernel is launched",
+    rationale="More warps share the registers that a tile takes, and hide each other's latency; with fewer, each "
+    "thread keeps more of the tile, and nobody computes while it waits.",
     preconditions=(
         "Storage: the tile holds enough elements to give every thread of every warp some, or warps idle.",
         "Hardware: num_warps times 32 threads and their registers fit on one multiprocessor.",
