@@ -30,12 +30,16 @@ _WORD = re.compile(r"[a-z0-9_.-]+")
 
 @dataclass(frozen=True)
 class Asked:
-    """One input: its name, the present value, what may be typed, and the words that complete it."""
+    """One input: its name, the present value, what may be typed, and the words that complete it.
+
+    paths: suffixes of the files that complete it, too; None for an input that takes no path.
+    """
 
     name: str
     value: str
     hint: str
     words: tuple[str, ...] = ()
+    paths: tuple[str, ...] | None = None
 
 
 def why_not_here(card: Card, ref: Ref) -> str:

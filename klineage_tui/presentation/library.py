@@ -104,8 +104,11 @@ def _way_step(step: PathStep, cells: int) -> Line:
     return compose(("  " + pad(word, 7), role), name, (sanitize(needs), "muted"))
 
 
-def hit_lines(hit: Hit, cells: int) -> list[Line]:
-    """Why one card is found, whether each precondition holds, what it gains and what can go wrong; wrapped."""
+def hit_lines(hit: Hit, cells: int, asked: str = "") -> list[Line]:
+    """Why one card is found, whether each precondition holds, what it gains and what can go wrong; wrapped.
+
+    asked: for what cards are looked for; the heading may have no room for all of it.
+    """
     row = hit.row
     lines = _wrapped([("", "")], row.intent, cells, "strong")
     lines += [Line(""), compose(("WHY", "heading"))]
@@ -123,6 +126,8 @@ def hit_lines(hit: Hit, cells: int) -> list[Line]:
         lines += [Line(""), compose(("TO KNOW", "heading"))]
         for caveat in hit.caveats:
             lines += _wrapped([], caveat, cells)
+    if asked:
+        lines += [Line(""), compose(("LOOKED FOR", "heading")), *_wrapped([], asked, cells)]
     return lines
 
 
@@ -176,6 +181,8 @@ def heading(found: Found | None, query_words: str, hypotheses: bool) -> tuple[li
     left.append((f"  {sanitize(found.target)}", "$foreground"))
     if query_words:
         left.append((f"  “{sanitize(query_words)}”", "$accent"))
+    if found.failed:
+        return left, ""
     hidden = f", {found.hidden} hidden" if found.hidden and not hypotheses else ""
     return left, f"{found.total} cards{hidden}"
 
@@ -183,6 +190,8 @@ def heading(found: Found | None, query_words: str, hypotheses: bool) -> tuple[li
 def nothing_found(found: Found, keys: Mapping[str, str], hypotheses: bool) -> str:
     """What to do where no card was found."""
     key = {name: shown_key(bound) for name, bound in keys.items()}
+    if found.failed:
+        return f"{sanitize(found.failed)}. {key['library-search']} asks for something else."
     if not found.total:
         return f"No cards yet. {key['library-pull']} brings the shipped ones; {key['lift']} lifts your own from a sealed lineage."
     if found.hidden and not hypotheses:

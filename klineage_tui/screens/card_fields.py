@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from klineage.errors import KlineageError
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
-from textual.suggester import SuggestFromList
 from textual.widgets import Input, Static
 
 from klineage_tui.card_edits import Asked
+from klineage_tui.completion import Completer
 from klineage_tui.keys import shown_key
 from klineage_tui.screens.dialog import FormDialog
 from klineage_tui.text.sanitize import sanitize
@@ -62,7 +62,7 @@ class FieldDialog(FormDialog[Typed]):
         why = Asked(_REASON, self._reason, "why? (a few words, kept with the change)")
         with Vertical(id="field-rows"):
             for asked in (*self._asked, why) if self._why else self._asked:
-                yield from _row(asked)
+                yield from _row(asked, select=not self._why)
         yield Static(self._problem, id="field-problem", markup=False)
         following, completes = shown_key(self._keys["next-pane"]), shown_key("right")
         yield Static(f"{following} next field   {completes} completes a word", classes="keys", markup=False)
@@ -98,7 +98,8 @@ class FieldDialog(FormDialog[Typed]):
 
     def action_dialog_confirm(self) -> None:
         if problem := self.problem():
-            self.notify(problem, severity="warning")
+            self.query_one("#field-problem", Static).update(sanitize(problem))
+            self.app.bell()
         elif self._why and not self.reason:
             self.notify("Say why, in a few words: the reason is kept with the change.", severity="warning")
             self.query_one(f"#field-{_REASON}", Input).focus()
@@ -106,13 +107,14 @@ class FieldDialog(FormDialog[Typed]):
             self.dismiss(Typed(self.values(), self.reason))
 
 
-def _row(asked: Asked) -> ComposeResult:
+def _row(asked: Asked, *, select: bool) -> ComposeResult:
+    """One input; ``select``: whether what is typed takes the place of what is there."""
     with Horizontal(classes="row"):
         yield Static(asked.name.replace("_", " "), classes="label", markup=False)
         yield Input(
             value=sanitize(asked.value),
             placeholder=asked.hint,
-            suggester=SuggestFromList(asked.words) if asked.words else None,
-            select_on_focus=False,
+            suggester=Completer(asked.words, asked.paths),
+            select_on_focus=select,
             id=f"field-{asked.name}",
         )

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from klineage.numbers import plural
 from textual.app import ComposeResult
 from textual.containers import Horizontal
-from textual.suggester import SuggestFromList
 from textual.widgets import Input, Static
 
+from klineage_tui.completion import Completer
 from klineage_tui.screens.dialog import FormDialog
 
 FORMS = {
@@ -31,7 +31,8 @@ class ExportDialog(FormDialog[tuple[str, str]]):
     """
 
     def __init__(self, ids: Sequence[str], keys: dict[str, str]) -> None:
-        question = f"Write the {plural(len(ids), 'card')} that hold here. The form is {', '.join([*FORMS][:-1])} or {[*FORMS][-1]}."
+        holding = f"the {plural(len(ids), 'card')} that hold{'s' * (len(ids) == 1)} here"
+        question = f"Write {holding}. The form is {', '.join([*FORMS][:-1])} or {[*FORMS][-1]}."
         super().__init__("Export", question, "writes them", keys)
 
     def answer(self) -> ComposeResult:
@@ -41,7 +42,7 @@ class ExportDialog(FormDialog[tuple[str, str]]):
         ):
             with Horizontal(classes="row"):
                 yield Static(name, classes="label", markup=False)
-                suggester = SuggestFromList(list(FORMS)) if name == "form" else None
+                suggester = Completer(list(FORMS)) if name == "form" else Completer(suffixes=(".jsonl",))
                 yield Input(value=value, placeholder=hint, suggester=suggester, id=f"export-{name}")
         yield Static(FORMS["one"], id="export-hint", markup=False)
 

@@ -10,7 +10,17 @@ from textual.app import ComposeResult
 from textual.containers import Container
 
 from klineage_tui.actions import bindings_for
-from klineage_tui.library_search import Found, Query, checked_query, export, kernels, search, with_kernel
+from klineage_tui.library_search import (
+    Found,
+    Query,
+    asked_of,
+    checked_query,
+    export,
+    file_choice,
+    kernels,
+    search,
+    with_kernel,
+)
 from klineage_tui.presentation.library import Results, heading, hit_lines, nothing_found, result_rows
 from klineage_tui.screens.place import Place
 from klineage_tui.text.sanitize import sanitize
@@ -42,7 +52,6 @@ class LibraryScreen(Place):
         self._library: Library | None = None
         self._query = Query()
         self._of_lineage: str | None = None  # the open lineage that the query was last made from
-        self._choice: Choice | None = None
         self._found: Found | None = None
         self._rows = Results()
         self._sealed: tuple[str, ...] = ()
@@ -85,25 +94,20 @@ class LibraryScreen(Place):
         if fresh and lineage:
             query = self._query = with_kernel(query, lineage)
 
-        def work() -> tuple[Found, Choice | None, tuple[str, ...]]:
-            choice = self._choice
-            if query.kernel and (choice is None or choice.name != query.kernel):
-                choice = next((c for c in kernels(workspace, lineage) if c.name == query.kernel), None)
+        def work() -> tuple[Found, tuple[str, ...]]:
+            here = {choice.name: choice for choice in kernels(workspace, lineage)} if query.kernel else {}
+            choice = (here.get(query.kernel) or file_choice(query)) if query.kernel else None
             sealed = tuple(summary.id for summary in workspace.lineages() if summary.sealed)
-            return search(library, query, choice if query.kernel else None), choice, sealed
+            return search(library, query, choice), sealed
 
         self.job("search", work, self._show, self._failed)
 
     def _failed(self, sentence: str) -> None:
-        self._found = Found(_NO_KERNEL)
-        self._rows = Results()
-        self.found_view.placeholder = sanitize(sentence)
-        self.found_view.show(Lines())
-        self.hit_view.show(Lines())
-        self._show_bar()
+        self._found = Found(self._query.kernel or _NO_KERNEL, failed=sentence)
+        self.redraw()
 
-    def _show(self, answer: tuple[Found, Choice | None, tuple[str, ...]]) -> None:
-        self._found, self._choice, self._sealed = answer
+    def _show(self, answer: tuple[Found, tuple[str, ...]]) -> None:
+        self._found, self._sealed = answer
         self.redraw()
 
     def on_line_view_widened(self, message: LineView.Widened) -> None:
@@ -128,8 +132,8 @@ class LibraryScreen(Place):
             if self._query.names_target
             else f"{every}; {self.key_of('library-search')} names a kernel"
         )
-        shown = len(found.hits) + len(found.near)
-        self.query_one("#found", Pane).entitle([("CARDS  ", ""), (f"{shown} {named}", "$foreground")])
+        shown = "" if found.failed else f"{len(found.hits) + len(found.near)} {named}"
+        self.query_one("#found", Pane).entitle([("CARDS  ", ""), (shown, "$foreground")])
         self._show_hit()
         self._show_bar()
 
@@ -152,7 +156,8 @@ class LibraryScreen(Place):
                 [("WHY  ", ""), (sanitize(hit.row.id), "$foreground")],
                 f"{self.key_of('open')} opens the card",
             )
-            self.hit_view.show(Lines(hit_lines(hit, cells)))
+            asked = self._found.target if self._found is not None and self._query.names_target else ""
+            self.hit_view.show(Lines(hit_lines(hit, cells, asked)))
         else:
             pane.entitle([("WHY  ", ""), (sanitize(self.current), "$foreground")])
             self.hit_view.show(Lines())
@@ -176,7 +181,6 @@ class LibraryScreen(Place):
 
     def do_library_search(self) -> None:
         """Ask for words and for what a target is; a kernel that is named says the rest by itself."""
-        from klineage_tui.card_edits import Asked
         from klineage_tui.screens.card_fields import FieldDialog
 
         query = self._query
@@ -185,28 +189,12 @@ class LibraryScreen(Place):
 
         def ask(found: tuple[Choice, ...]) -> None:
             names = tuple(choice.name for choice in found)
-            asked = (
-                Asked("words", query.words, "words of the card, or nothing"),
-                Asked(
-                    "kernel",
-                    query.kernel,
-                    "a lineage, or an expert's file; it says what follows by itself",
-                    names,
-                ),
-                Asked("workload", query.workload, "gemm"),
-                Asked("surface", query.surface, "c, triton or cuda"),
-                Asked("platform", query.platform, "nvidia-sm90, cpu-x86-64-v4"),
-                Asked("prior", query.prior, "mechanisms that are there already, with commas; or: none"),
-                Asked("action", query.action, "a word such as pipeline, or nothing"),
-            )
 
             def wrong(typed: Mapping[str, str]) -> None:
-                checked_query(_typed(query, typed))
-                if typed["kernel"].strip() and typed["kernel"].strip() not in names:
-                    _no_kernel(typed["kernel"].strip())
+                checked_query(_typed(query, typed), names)
 
             dialog = FieldDialog(
-                "What for?", "What is empty is not asked about.", asked, wrong,
+                "What for?", "What is empty is not asked about.", asked_of(query, names), wrong,
                 dict(self.host.keys_in_force), why=False, confirm="looks for it",
             )  # fmt: skip
             self.app.push_screen(dialog, lambda typed: self._ask(typed) if typed else None)
@@ -267,16 +255,6 @@ class LibraryScreen(Place):
 
 
 def _typed(query: Query, typed: Mapping[str, str]) -> Query:
-    """The query as it was typed; a kernel says by itself what it is."""
+    """The query as it was typed."""
     said: dict[str, Any] = {name: " ".join(value.split()) for name, value in typed.items()}
-    asked = replace(query, **said)
-    return with_kernel(asked, asked.kernel) if asked.kernel else asked
-
-
-def _no_kernel(name: str) -> None:
-    from klineage.errors import KlineageError
-
-    raise KlineageError(
-        f"there is no kernel {name!r} here: a lineage of this workspace, its :K0, or an expert's file; "
-        "klineage retrieve FILE asks for a file of yours"
-    )
+    return replace(query, **said)

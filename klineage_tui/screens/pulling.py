@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from klineage.numbers import plural
 from textual.app import ComposeResult
-from textual.suggester import SuggestFromList
 from textual.widgets import Input
 
+from klineage_tui.completion import Completer
 from klineage_tui.screens.card_lists import Choose
 from klineage_tui.screens.dialog import Dialog
 from klineage_tui.screens.place import Place
@@ -34,7 +34,7 @@ class PullDialog(Dialog[str]):
 
     def answer(self) -> ComposeResult:
         yield Input(
-            value="shipped", suggester=SuggestFromList(["shipped", "origin/library"]), select_on_focus=True
+            value="shipped", suggester=Completer(["shipped", "origin/library"], ()), select_on_focus=True
         )
 
     def on_mount(self) -> None:

@@ -86,7 +86,7 @@ def of_file(path: Path, workload: str | Path | None = None, platform: str | None
     Raises KlineageError, with what to say, where a folder has no kernel or several, or no workload is near.
     """
     file = _kernel_file(path)
-    spec = load_workload(workload if workload is not None else _workload_near(file))
+    spec = load_workload(workload if workload is not None else _needed(file))
     kernel = pinned(read_kernel(file, spec))
     return Target(_told(file), kernel, spec, platform or default_platform(kernel.surface))
 
@@ -176,11 +176,16 @@ def _kernel_file(path: Path) -> Path:
     return found[0]
 
 
-def _workload_near(file: Path) -> Path:
-    for folder in (file.parent, file.parent.parent):
-        if (folder / WORKLOAD_FILE).is_file():
-            return folder / WORKLOAD_FILE
-    raise KlineageError(f"there is no {WORKLOAD_FILE} beside {file} or one folder up; say --workload")
+def workload_near(file: Path) -> Path | None:
+    """The workload beside a kernel's file, or one folder up; None where there is none."""
+    places = (folder / WORKLOAD_FILE for folder in (file.parent, file.parent.parent))
+    return next((place for place in places if place.is_file()), None)
+
+
+def _needed(file: Path) -> Path:
+    if (found := workload_near(file)) is None:
+        raise KlineageError(f"there is no {WORKLOAD_FILE} beside {file} or one folder up; say --workload")
+    return found
 
 
 def _told(file: Path) -> str:
