@@ -169,7 +169,8 @@ ACTIONS: tuple[Action, ...] = (
     # The features of a kernel
     _a("feature-present", "present", "p", "features", "Say that this unknown mechanism is there", 1),
     _a("feature-absent", "absent", "a", "features", "Say that this unknown mechanism is not there", 2),
-    _a("features-leave", "leave", "escape,f", "features", "Go back to the proposals", 3),
+    _a("feature-ask", "ask a model", "m", "features", "Ask a model about what is unknown; you decide", 3, verb="features"),
+    _a("features-leave", "leave", "escape,f", "features", "Go back to the proposals", 4),
     # Questions
     _a("dialog-confirm", "confirm", "enter,y", "dialog", "Answer yes, or send what is typed", 1),
     _a("dialog-cancel", "cancel", "escape,n", "dialog", "Go back; nothing happens", 2),

@@ -10,9 +10,14 @@ from typing import TYPE_CHECKING
 from klineage.numbers import plural
 
 if TYPE_CHECKING:
+    from threading import Event
+
+    from klineage.kernel import Feature, Kernel
     from klineage.ledger import Estimate, Ledger, Limit
     from klineage.lineage import Step
     from klineage.proposer.base import Proposer
+    from klineage.proposer.features import Finding
+    from klineage.proposer.features.opinions import Opinion
     from klineage.proposer.settings import Settings
     from klineage.walk import Walk
     from klineage.walk.putting_back import Ask
@@ -118,6 +123,18 @@ def named(walk: Walk, name: str, settings: Settings, limit: Limit | None) -> Pro
 
     limits = () if limit is None else (limit,)
     return proposer_named(name, Context(walk.workspace.git.place, walk.id, settings, limits=limits))
+
+
+def opinions(
+    walk: Walk, kernel: Kernel, asked: Sequence[Finding], settings: Settings, cancel: Event
+) -> dict[Feature, Opinion]:
+    """What the model of the configuration says of mechanisms that no detector can tell, in one paid call."""
+    from klineage.proposer.registry import Context, auditor_named
+
+    limit = limit_of(walk, "model", settings)
+    context = Context(walk.workspace.git.place, walk.id, settings, limits=(limit,) if limit else ())
+    auditor = auditor_named("model", context)
+    return {opinion.feature: opinion for opinion in auditor.opinions(kernel, asked, cancel=cancel)}
 
 
 def makers(steps: Sequence[Step], settings: Settings) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from klineage_tui.text.columns import pad
@@ -10,22 +10,26 @@ from klineage_tui.text.line import Line, compose
 from klineage_tui.text.sanitize import sanitize
 
 if TYPE_CHECKING:
+    from klineage.kernel import Feature
     from klineage.proposer.features import Finding
+    from klineage.proposer.features.opinions import Opinion
 
 _ROLES = {"present": "verdict-pass", "unknown": "verdict-warn", "absent": "muted"}
 _WORDLESS = {"unknown": "shows in no text"}
 _SHOWN = 3  # line numbers in a row
 
 
-def feature_lines(findings: Sequence[Finding]) -> list[Line]:
-    """One row a finding, in the order given."""
-    return [_row(finding) for finding in findings]
+def feature_lines(findings: Sequence[Finding], opinions: Mapping[Feature, Opinion]) -> list[Line]:
+    """One row a finding, in the order given, with what a model says of it."""
+    return [_row(finding, opinions.get(finding.feature)) for finding in findings]
 
 
-def _row(finding: Finding) -> Line:
+def _row(finding: Finding, opinion: Opinion | None) -> Line:
     dim = "muted" if finding.state == "absent" or not (finding.lines or finding.settled) else ""
     place = finding.locus.partition("::")[2]
     who = f"  settled by {finding.who}" if finding.settled else ""
+    if opinion is not None and not finding.settled:
+        who = f"  {'a model says' if opinion.supported else 'UNSUPPORTED:'} {opinion.state}"
     return compose(
         (pad(finding.state.upper(), 9), _ROLES[finding.state]),
         (pad(sanitize(finding.name), 22), dim or "strong"),
@@ -49,6 +53,14 @@ def feature_why(finding: Finding, what: str) -> str:
     if finding.state == "absent" and not finding.settled:
         return reason
     return f"{sanitize(what)}. {reason}" if what else reason
+
+
+def opinion_text(opinion: Opinion) -> str:
+    """Who says what, why, and whether the lines that are cited say so."""
+    cited = ", ".join(str(citation.line) for citation in opinion.citations[:_SHOWN])
+    lines = f" (cites {'line' if len(opinion.citations) == 1 else 'lines'} {cited})" if cited else ""
+    faults = f" UNSUPPORTED: {'; '.join(opinion.faults)}." if opinion.faults else ""
+    return sanitize(f"{opinion.by} says {opinion.state}{lines}:{faults} {' '.join(opinion.why.split())}")
 
 
 def feature_counts(findings: Sequence[Finding]) -> str:

@@ -250,7 +250,7 @@ class InduceScreen(InduceWalk):
 
         walk, state = self.host.walk, self._state
         assert walk is not None and state is not None
-        screen = FeaturesScreen(walk, state.kernel, dict(self.host.keys_in_force))
+        screen = FeaturesScreen(walk, state.kernel, dict(self.host.keys_in_force), self.host.config.proposer)
         self.app.push_screen(screen, self._sealed)  # a word that was said is a decision on disk, like a seal
 
     # -- deciding -------------------------------------------------------------------------------------------

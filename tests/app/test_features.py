@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from klineage.walk import Walk
+from textual.widgets import Static
 
 from klineage_tui.app import KlineageApp
 from klineage_tui.screens.features import FeaturesScreen
@@ -11,6 +12,7 @@ from klineage_tui.widgets.lines import LineView
 from klineage_tui.widgets.source_view import SourceView
 from klineage_tui.widgets.title_row import TitleRow
 
+from ..messages_server import MessagesServer, Reply
 from .driving import MakeApp, loaded, said, until
 
 
@@ -57,3 +59,37 @@ async def test_features_point_at_their_lines_and_an_unknown_is_settled_by_a_key(
         await until(lambda: walk.state().can_undo.startswith("settle"))
         await pilot.press("u")
         await until(lambda: [s.state for s in walk.state().settled] == ["present"])
+
+
+async def test_a_model_is_asked_about_the_unknown_and_settles_nothing(
+    make_app: MakeApp, walk: Walk, messages: MessagesServer
+) -> None:
+    unknown = [f for f in walk.findings() if f.state == "unknown"]
+    first = walk.state().kernel.text.splitlines().index("#include <math.h>") + 1
+    cited = [{"line": first, "quote": "#include <math.h>"}]
+    wrong = [{"line": 1, "quote": "no such text"}]
+    said_of = {"fusion": ("absent", cited), "precision": ("present", wrong)}
+    answers = [
+        {"mechanism": f.name, "place": f.locus, "state": state, "why": "one\x1b[31m pass", "citations": lines}
+        for f in unknown
+        if f.name in said_of
+        for state, lines in [said_of[f.name]]
+    ]
+    messages.say(Reply({"answers": answers}))
+    app = make_app()
+    async with app.run_test(size=(80, 24), notifications=True) as pilot:
+        await loaded(app)
+        await pilot.press("f")
+        await until(lambda: isinstance(app.screen, FeaturesScreen) and rows(app))
+        await pilot.press("m", "enter")
+        await until(lambda: any("a model says absent" in row for row in rows(app)))
+        assert any("precision" in row and "UNSUPPORTED" in row for row in rows(app))
+        view = screen(app).query_one("#features-list", LineView)
+        view.move_to(next(i for i, row in enumerate(rows(app)) if " fusion " in row))
+        why = screen(app).query_one("#features-why", Static)
+        await until(lambda: f"says absent (cites line {first}): one␛[31m pass" in str(why.render()))
+        assert first - 1 in screen(app).query_one("#features-source", SourceView).marked
+        assert walk.state().settled == ()
+        await pilot.press("a")
+        await until(lambda: any("fusion" in row and "settled by" in row for row in rows(app)))
+    assert len(messages.requests) == 1
