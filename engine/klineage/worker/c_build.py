@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import json
 import os
 import re
 import shutil
@@ -14,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from klineage.worker import c_inspect
+from klineage.worker.builds import kept
 from klineage.worker.faults import KernelFault, WorkerError
-from klineage.worker.home import building, keeping, no_room
+from klineage.worker.home import building
 from klineage.worker.process import MEMORY_EXIT
 
 DEFAULT_FLAGS = ("-O3", "-march=native", "-std=gnu11", "-fno-math-errno")
@@ -105,35 +105,13 @@ def build(source: bytes, filename: str, flags: tuple[str, ...], cache: Path) -> 
     key = hashlib.sha256(
         repr((source, filename, command(flags), _LINK, _SHIM, version, _cpu(), c_inspect.VERSION)).encode()
     ).hexdigest()
-    folder = cache / key[:2] / key
-    found = _cached(folder)
-    if found:
-        return found
-    try:
-        with tempfile.TemporaryDirectory(dir=building(cache), prefix="build-") as scratch:
-            record = _compile(path, source, filename, flags, Path(scratch), cache)
-            partial = Path(scratch) / "record.json"
-            partial.write_text(json.dumps(record), encoding="utf-8")
-            with keeping(cache):
-                if found := _cached(folder):  # another klineage was faster, and may be using it
-                    return found
-                folder.mkdir(parents=True, exist_ok=True)
-                (Path(scratch) / "kernel.so").replace(folder / "kernel.so")
-                partial.replace(folder / "record.json")
-    except OSError as error:
-        raise no_room(cache, error) from error
-    return {**record, "library": str(folder / "kernel.so"), "cached": False}
-
-
-def _cached(folder: Path) -> dict[str, Any] | None:
-    """A finished entry. A damaged one is a miss, and is built again."""
-    library = folder / "kernel.so"
-    try:
-        record: dict[str, Any] = json.loads((folder / "record.json").read_text(encoding="utf-8"))
-        intact = hashlib.sha256(library.read_bytes()).hexdigest() == record["sha256"]
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
-    return {**record, "library": str(library), "cached": True} if intact else None
+    record, library = kept(
+        cache / key[:2] / key,
+        "kernel.so",
+        cache,
+        lambda scratch: _compile(path, source, filename, flags, scratch, cache),
+    )
+    return {**record, "library": str(library)}
 
 
 def _compile(

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import re
 import subprocess
-import tempfile
 from pathlib import Path
 from typing import Any
 
 from klineage.worker import cuda_elf, cuda_nvrtc, cuda_tools
+from klineage.worker.builds import kept
 from klineage.worker.faults import KernelFault, WorkerError
-from klineage.worker.home import building, keeping, no_room
 from klineage.worker.triton_cubin import histogram, wide_accesses
 
 _SCHEMA = "2"
@@ -54,35 +52,13 @@ def build(source: bytes, filename: str, flags: tuple[str, ...], platform: str, c
     compiler, tool = cuda_tools.compiler(), cuda_tools.disassembler()
     parts = (source, filename, arguments, compiler, tool is not None, _SCHEMA)
     cache = cache.absolute()  # compilers run elsewhere
-    folder = cache / hashlib.sha256(repr(parts).encode()).hexdigest()
-    found = _cached(folder)
-    if found:
-        return found
-    try:
-        with tempfile.TemporaryDirectory(dir=building(cache), prefix="build-") as scratch:
-            record = _compile(compiler, source, filename, arguments, tool, Path(scratch))
-            partial = Path(scratch) / "record.json"
-            partial.write_text(json.dumps(record), encoding="utf-8")
-            with keeping(cache):
-                if found := _cached(folder):  # another klineage was faster, and may be using it
-                    return found
-                folder.mkdir(parents=True, exist_ok=True)
-                (Path(scratch) / "kernel.cubin").replace(folder / "kernel.cubin")
-                partial.replace(folder / "record.json")
-    except OSError as error:
-        raise no_room(cache, error) from error
-    return {**record, "cubin": str(folder / "kernel.cubin"), "cached": False}
-
-
-def _cached(folder: Path) -> dict[str, Any] | None:
-    """A finished entry. A damaged one is a miss, and is built again."""
-    path = folder / "kernel.cubin"
-    try:
-        record: dict[str, Any] = json.loads((folder / "record.json").read_text(encoding="utf-8"))
-        intact = hashlib.sha256(path.read_bytes()).hexdigest() == record["sha256"]
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
-    return {**record, "cubin": str(path), "cached": True} if intact else None
+    record, cubin = kept(
+        cache / hashlib.sha256(repr(parts).encode()).hexdigest(),
+        "kernel.cubin",
+        cache,
+        lambda scratch: _compile(compiler, source, filename, arguments, tool, scratch),
+    )
+    return {**record, "cubin": str(cubin)}
 
 
 def _compile(
