@@ -9,9 +9,9 @@ from klineage.errors import KlineageError
 from klineage.gate import correctness, evidence
 from klineage.gate.cache import folder
 from klineage.gate.counts import RESOURCES, amount, compare, opcodes
-from klineage.gate.device import timed_on_gpu
+from klineage.gate.device import time_on_gpu, timed_on_gpu
 from klineage.gate.interpreted import compile_dims, measures
-from klineage.gate.request import fresh_seeds, kernel_job, workload_job
+from klineage.gate.request import kernel_job, workload_job
 from klineage.gate.session import Session, failed
 from klineage.gate.verdict import Counts, StageResult, Trust, Verdict
 from klineage.kernel import Kernel
@@ -135,7 +135,7 @@ def profile(session: Session) -> StageResult:
             return built
         baseline, launches = built
     if measures(session):
-        return _time(session, baseline)
+        return timed_on_gpu(session, *time_on_gpu(session, baseline))
     size = next(n for n in ("paper", "bench", "small") if n in session.request.workload.sizes)
     own = Counts(size, dict(session.counts))
     if baseline is None:
@@ -174,23 +174,3 @@ def built(session: Session, kernel: Kernel) -> dict[str, Any] | None:
     """A kernel as workers get it, with its cubin; None when it does not build."""
     found = _baseline(session, kernel)
     return None if isinstance(found, StageResult) else found[0]
-
-
-def _time(session: Session, baseline: dict[str, Any] | None) -> StageResult:
-    request, policy = session.request, session.policy
-    size = next(n for n in ("paper", "bench", "small") if n in request.workload.sizes)
-    answer = session.job(
-        "profile",
-        "gpu",
-        policy.total_seconds,
-        op="time_cuda",
-        kernel=session.kernel,
-        baseline=baseline,
-        plan={"rounds": policy.gpu_rounds},
-        floor=policy.gpu_floor,
-        buffer_sets=policy.gpu_buffer_sets,
-        dims=request.workload.sizes[size],
-        seed=fresh_seeds(policy)[0],
-        workload=workload_job(request.workload, "cuda"),
-    )
-    return timed_on_gpu(session, answer, size)

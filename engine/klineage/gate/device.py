@@ -8,9 +8,32 @@ from typing import Any
 from klineage.gate import evidence
 from klineage.gate.ceiling import floor_ms
 from klineage.gate.native import timed
+from klineage.gate.request import fresh_seeds, workload_job
 from klineage.gate.session import Session
 from klineage.gate.verdict import StageResult
 from klineage.worker.gpu_state import changed
+
+
+def time_on_gpu(session: Session, baseline: dict[str, Any] | None) -> tuple[dict[str, Any], str]:
+    """Time the kernel beside a baseline, as workers get it: the answer, and the size that was timed."""
+    request, policy = session.request, session.policy
+    surface = request.kernel.surface
+    size = next(name for name in ("paper", "bench", "small") if name in request.workload.sizes)
+    answer = session.job(
+        "profile",
+        "gpu",
+        policy.total_seconds,
+        op=f"time_{surface}",
+        kernel=session.kernel,
+        baseline=baseline,
+        plan={"rounds": policy.gpu_rounds},
+        floor=policy.gpu_floor,
+        buffer_sets=policy.gpu_buffer_sets,
+        dims=request.workload.sizes[size],
+        seed=fresh_seeds(policy)[0],
+        workload=workload_job(request.workload, surface),
+    )
+    return answer, size
 
 
 def timed_on_gpu(session: Session, answer: dict[str, Any], size: str) -> StageResult:

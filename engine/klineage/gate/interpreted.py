@@ -8,8 +8,8 @@ from klineage.errors import KlineageError
 from klineage.gate import cache, correctness, evidence
 from klineage.gate.capability import TRITON_REMEDY
 from klineage.gate.counts import RESOURCES, amount, compare, compiled_counts, opcodes, total_bytes
-from klineage.gate.device import timed_on_gpu
-from klineage.gate.request import COUNT_SEED, checked_sizes, fresh_seeds, kernel_job, workload_job
+from klineage.gate.device import time_on_gpu, timed_on_gpu
+from klineage.gate.request import COUNT_SEED, checked_sizes, kernel_job, workload_job
 from klineage.gate.session import Session, failed
 from klineage.gate.verdict import Counts, StageResult, Trust, Verdict
 from klineage.kernel import Kernel
@@ -181,22 +181,8 @@ def profile(session: Session) -> StageResult:
 
 
 def _time(session: Session) -> StageResult:
-    request, policy = session.request, session.policy
-    size = next(name for name in ("paper", "bench", "small") if name in request.workload.sizes)
-    answer = session.job(
-        "profile",
-        "gpu",
-        policy.total_seconds,
-        op="time_triton",
-        kernel=session.kernel,
-        baseline=kernel_job(request.baseline) if request.baseline else None,
-        plan={"rounds": policy.gpu_rounds},
-        floor=policy.gpu_floor,
-        buffer_sets=policy.gpu_buffer_sets,
-        dims=request.workload.sizes[size],
-        seed=fresh_seeds(policy)[0],
-        workload=workload_job(request.workload, "triton"),
-    )
+    baseline = session.request.baseline
+    answer, size = time_on_gpu(session, kernel_job(baseline) if baseline else None)
     other = correctness.other_code(session, size, answer.get("launched") or {})
     if other:
         text = f"{other} had other code when it was timed than when it was checked; gate again"
