@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from klineage.errors import KlineageError
+from klineage.numbers import plural
 
 from klineage_tui.cli import default_workspace
 from klineage_tui.commands.common import Run, add_json, print_json, say
@@ -16,9 +17,12 @@ from klineage_tui.commands.libraries import add_libraries, opened_libraries
 
 if TYPE_CHECKING:
     from klineage.skill.admission.target import Target
+    from klineage.skill.anchors.finding import Place
     from klineage.skill.card import Card
     from klineage.skill.checks import Answer
     from klineage.skill.checks.facts import Facts
+
+_SHOWN = 3  # places of an anchor that are named
 
 
 def check_command(parser: argparse.ArgumentParser) -> Run:
@@ -59,16 +63,61 @@ def _check(arguments: argparse.Namespace) -> int:
     card = None if alone else _card(arguments)
     target = _target(where, arguments)
     asked = _asked(card, arguments.expression, _facts(target, card, arguments))
+    found = _found(card, target) if card is not None and not arguments.expression else None
     if arguments.json:
         print_json(
             {
                 "card": card and card.id, "target": target.name, "workload": target.workload.name,
                 "platform": target.platform, "answers": [_row(one) for one in asked],
+                "anchor": found and _found_row(found),
             }
         )  # fmt: skip
     else:
         _say(card, target, asked)
+        if found is not None:
+            say(f"at   {_found_words(found)}")
     return 1 if any(one.answer is not None and one.answer.state == "fails" for one in asked) else 0
+
+
+@dataclass(frozen=True)
+class Found:
+    """Where the anchor of a card is found in a kernel; ``problem``: why it cannot be looked for."""
+
+    places: tuple[Place, ...] = ()
+    problem: str = ""
+
+
+def _found(card: Card, target: Target) -> Found:
+    from klineage.skill.anchors import find_anchor
+
+    if card.surface != target.kernel.surface:
+        return Found(
+            problem=f"the card is written in {card.surface}, and this kernel in {target.kernel.surface}"
+        )
+    if not card.anchor.query:
+        return Found(problem="the card's anchor has no query: only a reader can tell where it acts")
+    try:
+        return Found(find_anchor(card.anchor.query, target.kernel))
+    except KlineageError as error:
+        return Found(problem=str(error))
+
+
+def _found_row(found: Found) -> dict[str, Any]:
+    places = [{"locus": place.locus, "line": place.line} for place in found.places]
+    return {"places": places, "problem": found.problem or None}
+
+
+def _found_words(found: Found) -> str:
+    """``its anchor finds 12 places: line 31 (gemm/for[i]), ... and 9 more``."""
+    if found.problem:
+        return found.problem
+    if not found.places:
+        return "its anchor finds no place in this kernel, so there is nothing that it could act at"
+    shown = [
+        f"line {p.line} ({p.locus.partition('::')[2] or p.locus or p.type})" for p in found.places[:_SHOWN]
+    ]
+    more = len(found.places) - len(shown)
+    return f"its anchor finds {plural(len(found.places), 'place')}: {', '.join(shown)}{f' and {more} more' if more else ''}"
 
 
 def _card(arguments: argparse.Namespace) -> Card:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 from klineage.gate import Report, StageResult, Trust, Verdict
 from klineage.kernel import Kernel
 from klineage.lineage import Workspace
-from klineage.skill.card import Card, Evidence, Precondition, Probe
+from klineage.skill.card import Anchor, Card, Evidence, Precondition, Probe
 from klineage.skill.file import render
 from klineage.skill.library import Library
 from klineage.skill.probe import judging
@@ -49,6 +50,36 @@ def library(copied: Workspace, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     trust(copied, "softmax-c")
     return Library.of(copied)
+
+
+@pytest.mark.parametrize(
+    ("query", "said", "places"),
+    [
+        ("(goto_statement) @anchor", "its anchor finds no place in this kernel", 0),
+        ("(for_statement) @anchor", " more", 4),
+        ("(no_such_node) @anchor", "Invalid node type", None),
+        ("", "has no query", None),
+    ],
+)
+def test_check_says_where_the_anchor_is_found(
+    klineage: Said, tmp_path: Path, query: str, said: str, places: int | None
+) -> None:
+    file = tmp_path / "c.tile.md"
+    file.write_bytes(render(replace(_card(), anchor=Anchor("A loop.", query))))
+    words = ("check", str(file), "experts/softmax/c/kernel.c", "--platform", "cpu-x86-64-v3")
+    assert said in klineage(*words)
+    anchor = json.loads(klineage(*words, "--json"))["anchor"]
+    if places is None:
+        assert said in anchor["problem"] and anchor["places"] == []
+    else:
+        assert (
+            anchor["problem"] is None
+            and (len(anchor["places"]) >= places)
+            and (places or not anchor["places"])
+        )
+        assert all(
+            place["line"] > 0 and place["locus"].startswith("kernel.c::") for place in anchor["places"]
+        )
 
 
 def test_check_answers_a_cards_file_precondition_by_precondition(klineage: Said, tmp_path: Path) -> None:

@@ -150,6 +150,18 @@ def test_numbers_that_are_no_instance_are_left_alone() -> None:
     assert "instance-number" not in rules(replace(GOOD, preconditions=(confirmed,))).values()
 
 
+def test_two_preconditions_with_different_checks_are_not_one() -> None:
+    """The mechanisms that a card requires are told in the same words but for the name."""
+    said = "The kernel has {} already: the edit could be made on no state without it."
+    both = tuple(
+        replace(ALIGNED, key=key, text=said.format(name), check=f'has("{name}")')
+        for key, name in (("p1", "cache_block"), ("p2", "layout_pack"))
+    )
+    assert "preconditions.p2.text" not in rules(replace(GOOD, preconditions=both))
+    unchecked = tuple(replace(one, check="") for one in both)
+    assert rules(replace(GOOD, preconditions=unchecked))["preconditions.p2.text"] == "near-duplicate"
+
+
 def test_cards_that_may_be_one() -> None:
     twin = replace(GOOD, id="c.prefetch-panel", evidence=(Evidence("e1", "transition", "fmha-c", "99"),))
     assert rules(GOOD, twin)["intent"] == "near-duplicate"

@@ -36,9 +36,9 @@ def others_alike(card: Card, others: Iterable[Card]) -> Iterator[Problem]:
 
 
 def claims_alike(card: Card) -> Iterator[Problem]:
-    """Claims of one card that say almost the same."""
+    """Claims of one card that say almost the same. Two preconditions with different checks say different things."""
     for one, two in combinations(card.preconditions, 2):
-        if alike(one.text, two.text):
+        if alike(one.text, two.text) and not (one.check and two.check and one.check != two.check):
             text = f"{two.key} says almost what {one.key} says; keep one"
             yield Problem(f"preconditions.{two.key}.text", "warning", text, "near-duplicate")
     for (first, risk), (second, later) in combinations(enumerate(card.risks), 2):
