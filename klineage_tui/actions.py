@@ -29,6 +29,7 @@ PLACES: dict[str, str] = {
     "history": "History",
     "cards": "Cards",
     "library": "Library",
+    "ablation": "Ablation",
     "view": "Moving in lists, code and diffs",
     "editor": "Editing a kernel in the app",
     "hunks": "Choosing changes of a proposal",
@@ -36,7 +37,7 @@ PLACES: dict[str, str] = {
     "evidence": "The evidence of a card",
     "dialog": "Questions",
 }
-_WITH_REASON = ("app", "lineages", "induce", "history", "cards", "library")
+_WITH_REASON = ("app", "lineages", "induce", "history", "cards", "library", "ablation")
 
 
 @dataclass(frozen=True)
@@ -136,12 +137,19 @@ ACTIONS: tuple[Action, ...] = (
     _a("card-merge", "Merge", "M", "cards", "Unite another card with this one; what it knows goes here"),
     _a("card-revisions", "Revisions", "r", "cards", "Show who edited this card, when and why"),
     _a("card-cancel", "cancel", "escape", "cards", "Stop the running probe or trial", 0),
+    _a("ablation", "ablation", "A", "history cards", "Show what each step is worth first, in order and last", 15, verb="ablate"),
     _a("lift", "lift", "L", "induce history cards library", "Lift cards from a sealed lineage", 13, verb="lift"),
     # Library
     _a("library-search", "target", "/", "library", "Say for what kernel or words cards are looked for", 1, verb="retrieve"),
     _a("library-all", "all", "v", "library", "Show the hypotheses too, and not only what is admitted", 2),
     _a("library-export", "export", "x", "library", "Write cards as Agent Skills or training records", 3, verb="export"),
     _a("library-pull", "pull", "P", "cards library", "Bring the shipped cards, or another library's, in here", 14, verb="library"),
+    # Ablation
+    _a("ablation-measure", "measure", "g", "ablation", "Gate every step alone, first and last; escape stops it", 2, verb="ablate"),
+    _a("ablation-offer", "require", "r", "ablation", "Let the card of this step require what it stands on, with a reason", 3),
+    _a("ablation-record", "write", "w", "ablation", "Write what is shown first and last into the cards of the lineage", 4),
+    _a("ablation-history", "history", "H", "ablation", "Show this step in History", 5),
+    _a("ablation-leave", "back", "escape", "ablation", "Stop measuring, or go back to where you came from", 6),
     # The evidence of a card
     _a("evidence-history", "history", "H", "evidence", "Show this step in History", 1),
     _a("evidence-leave", "leave", "escape", "evidence", "Go back to the card", 2),
@@ -156,7 +164,7 @@ ACTIONS: tuple[Action, ...] = (
     _a("to-end", "End", "end", "view", "Last line", vim="end,G"),
     _a("next-hunk", "Next change", "}", "view", "Next changed block", vim="},J"),
     _a("previous-hunk", "Previous change", "{", "view", "Previous changed block", vim="{,K"),
-    _a("open", "open", "enter", "lineages library view", "Open or select what the cursor is on", 1),
+    _a("open", "open", "enter", "lineages library ablation view", "Open or select what the cursor is on", 1),
     # The editor in the app
     _a("editor-done", "done", "ctrl+s", "editor", "Take these bytes as the proposal and go back", 1),
     _a("editor-leave", "leave", "escape", "editor", "Go back; the draft is kept and offered again", 2),
@@ -232,7 +240,7 @@ def bindings_for(
 
 def _refuse_conflicts(keys: Mapping[str, str]) -> None:
     """A key has one meaning on each screen: its own actions, the app's, and those of its views."""
-    for screen in ("lineages", "induce", "history", "cards", "library"):
+    for screen in ("lineages", "induce", "history", "cards", "library", "ablation"):
         _refuse_within(keys, (screen, "app", "view"))
     for screen in ("features", "evidence", "dialog"):
         _refuse_within(keys, (screen, "view"))

@@ -56,6 +56,12 @@ def _library() -> Place:
     return LibraryScreen()
 
 
+def _ablation() -> Place:
+    from klineage_tui.screens.ablation import AblationScreen
+
+    return AblationScreen()
+
+
 class KlineageApp(KeysInOrder[int]):
     """One workspace on screen. The workspace is opened after the first paint, off the screen's thread."""
 
@@ -70,6 +76,7 @@ class KlineageApp(KeysInOrder[int]):
         "history": _history,
         "cards": _cards,
         "library": _library,
+        "ablation": _ablation,
     }
     DEFAULT_MODE = "lineages"
     HORIZONTAL_BREAKPOINTS = [(0, "-tiny"), (MIN_COLUMNS, "-narrow"), (100, "-medium"), (140, "-wide")]
@@ -224,6 +231,16 @@ class KlineageApp(KeysInOrder[int]):
         if isinstance(self.screen, CardsScreen):
             self.screen.show_id(card_id)
         self.go("cards")
+
+    def show_ablation(self, lineage: str, commit: str = "") -> None:
+        """Go to what the steps of a sealed lineage are worth, at one of them."""
+        from klineage_tui.screens.ablation import AblationScreen
+
+        back = self.screen.PLACE if isinstance(self.screen, Place) else "cards"
+        self.switch_mode("ablation")
+        if isinstance(self.screen, AblationScreen):
+            self.screen.show_lineage(lineage, commit, back)
+        self.go("ablation")
 
     def lift(self, *lineages: str) -> None:
         """Lift cards from sealed lineages (all of them, if none is named) into the library, with a question first."""

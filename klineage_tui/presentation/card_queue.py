@@ -88,7 +88,7 @@ def next_hint(item: Item, keys: Mapping[str, str]) -> str:
     key = {name: shown_key(bound) for name, bound in keys.items()}
     trial = f"{key['card-try']} tries it on one"
     if item.card is not None and not declares_gain(item.card):
-        trial = f"klineage ablate measures it alone, {key['card-retire']} retires it"
+        trial = f"{key['ablation']} measures it alone, {key['card-retire']} retires it"
     hints: dict[Standing, str] = {
         "broken": f"{key['card-editor']} opens the file",
         "disagreement": f"{key['card-edit']} edits the field, {key['card-retire']} retires the card",

@@ -108,7 +108,9 @@ class CardsRuns(CardsChecks):
         if action == "card-try" and card.status == "retired":
             return "it is retired, and not tried any more"
         if action == "card-try" and not declares_gain(card):
-            return "it declares no gain beyond noise; klineage ablate measures what it is worth alone"
+            return (
+                f"it declares no gain beyond noise; {self.key_of('ablation')} measures what it is worth alone"
+            )
         return ""
 
     def do_card_probe(self) -> None:

@@ -191,6 +191,8 @@ class HistoryScreen(HistoryPanes):
             return "Nothing was undone."
         if action == "lift" and not (state.sealed and self._forward):
             return f"Only a sealed lineage can be lifted: {key['seal']} in Induce ({key['induce']}) seals it."
+        if action == "ablation" and not (state.sealed and self._forward):
+            return f"Only a sealed lineage is ablated: {key['seal']} in Induce ({key['induce']}) seals it."
         if action == "branch" and self.graph.step is None:
             return "There is no state under the cursor."
         if action == "direction" and not self._forward:
@@ -259,6 +261,11 @@ class HistoryScreen(HistoryPanes):
 
     def do_lift(self) -> None:
         self.host.lift(self._walk.id)
+
+    def do_ablation(self) -> None:
+        here = self.graph.step.commit if self.graph.step is not None else ""
+        at = next((step.commit for step in self._forward if here in (step.commit, step.reverses)), "")
+        self.host.show_ablation(self._walk.id, at)
 
     def do_undo(self) -> None:
         self.job("decision", self._walk.undo, self._decided)

@@ -48,6 +48,9 @@ class Host(Protocol):
     def show_card(self, card_id: str) -> None:
         """Go to Cards, at a card of the workspace's library."""
 
+    def show_ablation(self, lineage: str, commit: str = "") -> None:
+        """Go to what the steps of a sealed lineage are worth, at one of them."""
+
     def lift(self, *lineages: str) -> None:
         """Lift cards from sealed lineages (all of them, if none is named) into the library, with a question first."""
 

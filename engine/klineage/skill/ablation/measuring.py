@@ -148,10 +148,12 @@ def ablate(
     *,
     on_progress: Say | None = None,
     on_event: Callable[[GateEvent], None] | None = None,
+    on_row: Callable[[Row], None] | None = None,
     cancel: threading.Event | None = None,
 ) -> Ablation:
     """Gate every optimization of a sealed lineage alone, first and last, and look for what it stands on.
 
+    on_row: hears each row when it is known.
     Raises KlineageError for a lineage that is not sealed, or on cancel; Untrusted when its code may not run here.
     """
     trust.require(workspace, lineage_id)
@@ -159,13 +161,17 @@ def ablate(
     if not steps:
         raise KlineageError(f"{lineage_id} has no optimization: nothing can be taken out of it")
     bench = _Bench(steps, steps[-1].platform, on_progress, on_event, cancel)
-    rows = tuple(_row(bench, at) for at in range(len(steps)))
-    return Ablation(lineage_id, steps[0].workload.name, bench.platform, rows)
+    rows: list[Row] = []
+    for at in range(len(steps)):
+        rows.append(_row(bench, at))
+        if on_row is not None:
+            on_row(rows[-1])
+    return Ablation(lineage_id, steps[0].workload.name, bench.platform, tuple(rows))
 
 
 def _row(bench: _Bench, at: int) -> Row:
     step = bench.steps[at].step
-    what = f"K{step.number} {step.action}"
+    what = f"K{step.number} {step.action}, {at + 1} of {len(bench.steps)}"
     bench.say(f"{what}: in order")
     in_order = _in_order(bench, at)
     bench.say(f"{what}: first, on the naive form")
@@ -309,5 +315,6 @@ def told(worth: Worth) -> str:
 
 def trusts(rows: Sequence[Row]) -> tuple[str, ...]:
     """The trust tags of the numbers of a matrix, and the timers."""
-    gains = [g for row in rows for worth in (row.first, row.in_order, row.last) for g in worth.measured[:1]]
+    worths = [worth for row in rows for worth in (row.first, row.in_order, row.last) if worth.measured]
+    gains = [worth.gain or worth.measured[0] for worth in worths]
     return tuple(dict.fromkeys(f"{g.trust}{f', {g.timer}' if g.timer else ''}" for g in gains))
