@@ -12,13 +12,17 @@ from itertools import combinations
 from typing import Any
 
 from klineage.errors import KlineageError
-from klineage.skill.card import Card, Scope, check_id
-from klineage.skill.library.fields import LISTS, items, parts
-from klineage.skill.library.merge import aligned, next_key
+from klineage.skill.card import Card, check_id
+from klineage.skill.library.fields import LISTS, items
+from klineage.skill.library.joining import join_cards, plain
 
 _ALIKE = (
     0.8  # of the words of two intents; below, two sentences of one optimization look like two optimizations
 )
+
+
+#: What a card that another is merged into goes on saying as it did.
+_OWN = ("intent", "status", "locus", "rule", "anchor", "carrier", "notes", "retired")
 
 
 @dataclass(frozen=True)
@@ -59,66 +63,10 @@ def united(kept: Card, other: Card, why: str) -> tuple[Card, Card]:
         raise KlineageError(
             f"{kept.id} and {other.id} cannot be one card: they provide different features; edit the contract of one first"
         )
-    known = aligned(None, kept, other)
-    one = replace(
-        kept,
-        scope=Scope(
-            **{name: _wide(value, getattr(known.scope, name)) for name, value in parts(kept.scope).items()}
-        ),
-        contract=replace(
-            kept.contract,
-            requires=_both(kept.contract.requires, known.contract.requires),
-            conflicts=_both(kept.contract.conflicts, known.contract.conflicts),
-        ),
-        preconditions=_claims(kept, known),
-        effects=_once(kept.effects, known.effects),
-        risks=_by_text(kept.risks, known.risks),
-        evidence=_once(kept.evidence, known.evidence),
-        verification=_once(kept.verification, known.verification),
-    )
+    both, _ = join_cards(kept, replace(other, locus=kept.locus, rule=kept.rule), first="ours")
+    one = replace(both, **{name: getattr(kept, name) for name in _OWN})
     reason = f"merged into {kept.id}" + (f": {why.strip()}" if why.strip() else "")
     return one, retired(other, reason)
-
-
-def _wide(one: tuple[str, ...], two: tuple[str, ...]) -> tuple[str, ...]:
-    return ("*",) if "*" in (*one, *two) else tuple(dict.fromkeys((*one, *two)))
-
-
-def _both(one: tuple[Any, ...], two: tuple[Any, ...]) -> tuple[Any, ...]:
-    return tuple(feature for feature in one if feature in two)
-
-
-def _once(one: tuple[Any, ...], two: tuple[Any, ...]) -> tuple[Any, ...]:
-    return (*one, *(item for item in two if item not in one))
-
-
-def _by_text(one: tuple[Any, ...], two: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Sentences of both, one of each, with what shows it from both."""
-    found = {_plain(item.text): item for item in two}
-    first = [
-        replace(item, evidence=tuple(dict.fromkeys((*item.evidence, *found[_plain(item.text)].evidence))))
-        if _plain(item.text) in found
-        else item
-        for item in one
-    ]
-    said = {_plain(item.text) for item in one}
-    return (*first, *(item for item in two if _plain(item.text) not in said))
-
-
-def _claims(kept: Card, other: Card) -> tuple[Any, ...]:
-    """The preconditions of both; those of the other that say something new get new keys."""
-    both = _by_text(kept.preconditions, other.preconditions)
-    used = {item.key for item in kept.preconditions}
-    found = list(both[: len(used)])
-    for item in both[len(used) :]:
-        key = item.key if item.key not in used else next_key("p", used)
-        used.add(key)
-        found.append(replace(item, key=key))
-    return tuple(found)
-
-
-def _plain(text: str) -> str:
-    return " ".join(text.split()).casefold().rstrip(".")
 
 
 def parted(card: Card, new_id: str, intent: str, moved: Sequence[str]) -> tuple[Card, Card]:
@@ -207,7 +155,7 @@ def _alike(one: Card, two: Card) -> str:
         return f"both were lifted from the step {commit[:10]} of {lineage or 'a lineage'}"
     if set(one.contract.provides) != set(two.contract.provides):
         return ""  # they could not be united
-    words = SequenceMatcher(None, _plain(one.intent).split(), _plain(two.intent).split(), autojunk=False)
+    words = SequenceMatcher(None, plain(one.intent).split(), plain(two.intent).split(), autojunk=False)
     if words.ratio() >= _ALIKE:
         return "both are a card of this action, and their intents say almost the same"
     if one.locus == two.locus and one.rule == two.rule and one.rule:

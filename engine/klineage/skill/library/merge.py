@@ -30,9 +30,9 @@ class Conflict:
 
 
 def merge_cards(
-    base: Card | None, ours: Card, theirs: Card, taken: Mapping[str, Side] | None = None
+    base: Card, ours: Card, theirs: Card, taken: Mapping[str, Side] | None = None
 ) -> tuple[Card, tuple[Conflict, ...]]:
-    """(the merged card, what is left to decide). ``base``: what both come from, None when nobody knows.
+    """(the merged card, what is left to decide). ``base``: what both come from; ``join_cards`` does without.
 
     taken: field -> whose value a person took. Where nothing is taken of a conflict, the card holds our value.
     """
@@ -42,11 +42,11 @@ def merge_cards(
     for name, mine in parts(ours).items():
         if name == "id":
             continue
-        other, before = getattr(theirs, name), _GONE if base is None else getattr(base, name)
+        other, before = getattr(theirs, name), getattr(base, name)
         if name in GROUPS:
             values[name] = merging.fields(f"{name}.", before, mine, other)
         elif name in LISTS:
-            values[name] = merging.list(name, {} if base is None else items(base, name), ours, theirs)
+            values[name] = merging.list(name, items(base, name), ours, theirs)
         else:
             values[name] = merging.value(name, before, mine, other)
     return replace(ours, **values), tuple(merging.conflicts)
@@ -74,7 +74,7 @@ class _Merging:
 
     def fields(self, prefix: str, base: Any, ours: Any, theirs: Any) -> Any:
         """A group or an item, field by field."""
-        before = {} if base is _GONE else parts(base)
+        before = {} if base is _GONE else parts(base)  # an item that both have added
         other = parts(theirs)
         merged = {
             name: self.value(prefix + name, before.get(name, _GONE), mine, other[name])
@@ -112,15 +112,16 @@ def _text(value: Any) -> str:
     return "" if value is _GONE else shown(value)
 
 
-def aligned(base: Card | None, ours: Card, theirs: Card) -> Card:
+def aligned(base: Card | None, ours: Card, theirs: Card, same: Mapping[str, str] | None = None) -> Card:
     """Their card with its keys made to fit ours.
 
     What both have goes by our key, whatever theirs was; what they added under a key that we use for something else gets
-    the next free one. Keys of the common base stay.
+    the next free one. Keys of the common base stay. same: of preconditions, their key -> the key it gets, where there
+    is no base to tell.
     """
     theirs = _evidence_renamed(theirs, _keys("e", base, ours, theirs, "evidence"))
     trials = _keys("v", base, ours, theirs, "verification")
-    claims = _keys("p", base, ours, theirs, "preconditions") if base is not None else {}
+    claims = same or (_keys("p", base, ours, theirs, "preconditions") if base is not None else {})
     return replace(
         theirs,
         verification=tuple(_rested(item, claims) for item in _keyed(theirs.verification, trials)),

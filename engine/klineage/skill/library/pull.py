@@ -11,42 +11,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from klineage.errors import KlineageError
-from klineage.lineage.message import one_line
-from klineage.skill.card import Card, check_id
-from klineage.skill.file import edited, lines, parse
+from klineage.skill.card import check_id
+from klineage.skill.file import parse
 from klineage.skill.library.bringing import Names, bring_lineages, names_here, renamed
-from klineage.skill.library.fields import items
 from klineage.skill.library.folder import blob_hash
 from klineage.skill.library.git import Change, GitShelf, Side, listing
-from klineage.skill.library.history import Word
-from klineage.skill.library.merge import Conflict, merge_cards
-from klineage.skill.library.merge import Side as Taken
+from klineage.skill.library.hands import by_hand
+from klineage.skill.library.history import Word, undone
+from klineage.skill.library.joining import Hands
+from klineage.skill.library.settling import CardConflict, Choice, settled
 from klineage.skill.library.source import Source, source_at
 from klineage.skill.library.writing import report_name
 
-_SHOWN = 80  # characters of each side of a conflict
-
-Choice = Mapping[str, Taken]
-"""Whose value to take where both changed: ``c.prefetch:intent`` -> side; ``c.prefetch`` or ``*`` for all of it."""
-
-
-@dataclass(frozen=True)
-class CardConflict:
-    """A field of a card that both sides changed. ``line``: where our file has it; 1 where it has it not."""
-
-    card: str
-    conflict: Conflict
-    line: int
-
-    def __str__(self) -> str:
-        parts = [f"cards/{self.card}.md:{self.line}: {self.conflict.field}"]
-        said = {"ours": self.conflict.ours, "theirs": self.conflict.theirs, "before": self.conflict.base}
-        return "; ".join(parts + [f"{name}: {_shortened(text)}" for name, text in said.items()])
-
-
-def _shortened(text: str) -> str:
-    line = one_line(text)
-    return (line if len(line) <= _SHOWN else f"{line[: _SHOWN - 3]}...") or "(nothing)"
+__all__ = ["CardConflict", "Choice", "Conflicts", "Pulled", "pull"]
 
 
 class Conflicts(KlineageError):
@@ -152,10 +129,14 @@ def _merged(shelf: GitShelf, source: Source, tip: str, taken: Choice, names: Nam
                 _report(merge, source, path, theirs, taken=path in ours_at)
             continue
         sides = [data and renamed(data, names) for data in (base.get(path), ours.get(path), theirs)]
-        if sides[2] in sides[:2]:
-            _keep(merge, path, ours.get(path), sides[1])
-        elif sides[0] is not None or sides[1] is None or not _was_ours(shelf, tip, path, theirs):
-            _card(merge, source, path, (sides[0], sides[1], sides[2] or theirs), taken)
+        before, mine, now = sides[0], sides[1], sides[2] or theirs
+        if now in (before, mine):
+            _keep(merge, path, ours.get(path), mine)
+        elif before is not None or mine is None:
+            _card(merge, source, path, (before, mine, now), Hands(), taken)
+        elif not _was_ours(shelf, tip, path, theirs):
+            hands = Hands(by_hand(shelf, tip, path), by_hand(shelf, source.commit, path))
+            _card(merge, source, path, (before, mine, now), hands, taken)
     return merge
 
 
@@ -167,8 +148,10 @@ def _keep(merge: _Merge, path: str, ours: bytes | None, now: bytes | None) -> No
 
 
 def _was_ours(shelf: GitShelf, tip: str, path: str, theirs: bytes) -> bool:
-    """Whether they have an earlier version of our own card, so that there is nothing to take."""
-    commits = [entry.commit for entry in shelf.log(tip, path)]
+    """Whether they have an earlier version of our own card, so that there is nothing to take; what an undone decision had
+    brought was never ours."""
+    back = {entry.commit for entry in undone(reversed(shelf.log(tip, first_parent=True)))}
+    commits = [e.commit for e in shelf.log(tip, path, first_parent=True) if e.commit not in back]
     return blob_hash(theirs) in shelf.hashes(commits, path)
 
 
@@ -180,7 +163,12 @@ def _report(merge: _Merge, source: Source, path: str, theirs: bytes, *, taken: b
 
 
 def _card(
-    merge: _Merge, source: Source, path: str, sides: tuple[bytes | None, bytes | None, bytes], taken: Choice
+    merge: _Merge,
+    source: Source,
+    path: str,
+    sides: tuple[bytes | None, bytes | None, bytes],
+    hands: Hands,
+    taken: Choice,
 ) -> None:
     base, ours, theirs = sides
     card_id = _card_id(path)
@@ -191,49 +179,15 @@ def _card(
             merge.files[path] = theirs
             (merge.added if ours is None else merge.changed).append(card_id)
             return
-        mine = parse(ours, path)
+        data, conflicts = settled(path, base, ours, card, hands, taken)
     except KlineageError as error:
         merge.problems.append(f"{error} ({card_id} was left as it is)")
         return
-    merged, conflicts = merge_cards(_readable(base, path), mine, card, _for_card(taken, card_id))
-    whole = taken.get(card_id, taken.get("*"))
-    if conflicts and whole:
-        said = dict.fromkeys((conflict.field for conflict in conflicts), whole)
-        merged, conflicts = merge_cards(
-            _readable(base, path), mine, card, {**said, **_for_card(taken, card_id)}
-        )
-    if conflicts:
-        at = lines(ours, path)
-        merge.conflicts += [CardConflict(card_id, each, _line(at, mine, each.field)) for each in conflicts]
-    elif merged != mine:
-        merge.files[path] = edited(ours, merged)
+    merge.conflicts += conflicts
+    if data != ours and not conflicts:
+        merge.files[path] = data
         merge.changed.append(card_id)
 
 
 def _card_id(path: str) -> str:
     return path.removeprefix("cards/").removesuffix(".md")
-
-
-def _readable(base: bytes | None, path: str) -> Card | None:
-    """The version that both come from; None when there is none, or a person had broken it."""
-    try:
-        return parse(base, path) if base is not None else None
-    except KlineageError:
-        return None
-
-
-def _for_card(taken: Choice, card_id: str) -> dict[str, Taken]:
-    cut = f"{card_id}:"
-    return {name.removeprefix(cut): side for name, side in taken.items() if name.startswith(cut)}
-
-
-def _line(at: Mapping[str, int], card: Card, name: str) -> int:
-    """The line of a field, or of the nearest part around it that the file has."""
-    for group in ("effects", "risks"):
-        for number, key in enumerate(items(card, group)):
-            if f"{name}.".startswith(f"{group}.{key}."):
-                name = f"{group}.{number}{name.removeprefix(f'{group}.{key}')}"
-                break
-    while name and name not in at:
-        name = name.rpartition(".")[0]
-    return at.get(name, 1)
