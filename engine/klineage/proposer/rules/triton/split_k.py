@@ -127,7 +127,7 @@ def _settings(unit: Unit, function: Function, split: _Split) -> dict[str, str]:
     launch = only_launch(unit, function)
     if launch is None:
         raise NotApplicable("the kernel is not launched at exactly one place in this file")
-    _, extents = _grid(unit, function)
+    extents = _extents(unit, function, 3)
     cleared = _cleared(unit, function, split)
     settings = {
         "indices": split.variable,
@@ -147,8 +147,8 @@ def _number(statement: Node) -> int:
     return statements(block).index(statement) if block is not None else 0
 
 
-def _grid(unit: Unit, function: Function) -> tuple[Node, list[Node]]:
-    """The tuple of three extents that the kernel is launched with."""
+def _extents(unit: Unit, function: Function, count: int) -> list[Node]:
+    """The extents that the kernel is launched with: so many, 2 or 3."""
     launch = only_launch(unit, function)
     grid: Node | None = launch.grid if launch is not None else None
     if launch is not None and grid is not None and grid.type == "identifier" and launch.host is not None:
@@ -159,9 +159,9 @@ def _grid(unit: Unit, function: Function) -> tuple[Node, list[Node]]:
             if (p := sides(s)) is not None and unit.text(p[0]) == wanted
         ]
         grid = made[0] if len(made) == 1 else None
-    if grid is None or grid.type != "tuple" or len(elements(grid)) != 3:
-        raise NotApplicable("the grid is not written as three extents")
-    return grid, elements(grid)
+    if grid is None or grid.type != "tuple" or len(elements(grid)) != count:
+        raise NotApplicable(f"the grid is not written as {('two', 'three')[count - 2]} extents")
+    return elements(grid)
 
 
 def _cleared(unit: Unit, function: Function, split: _Split) -> Node:
@@ -185,7 +185,7 @@ def remove(kernel: Kernel, site: Site) -> Rewrite:
     _settings(unit, function, split)
     if mentions(unit, function.body, _TOTAL) or mentions(unit, function.body, "start"):
         raise NotApplicable("the names 'total' or 'start' are taken")
-    _, extents = _grid(unit, function)
+    extents = _extents(unit, function, 3)
     cleared, given = _cleared(unit, function, split), positional(split.atomic)
     right = sides(split.part)
     assert right is not None
@@ -270,7 +270,7 @@ def apply(kernel: Kernel, locus: str, settings: Mapping[str, str]) -> tuple[Edit
     options = "".join(f", {unit.text(k)}" for k in named.values())
     options += f", sem={settings['sem']}" if "sem" in settings else ""
     atomic = f"tl.atomic_add({unit.text(given[0])}, {part}{options})".encode("utf-8", "surrogateescape")
-    grid = _flat_grid(unit, function)
+    grid = _extents(unit, function, 2)[1]
     before = statements(launch.host.body)[int(settings.get("clear.at", "0"))]
     at = unit.line_start(before.start_byte)
     cleared = unit.indent(at) + clear.encode("utf-8", "surrogateescape") + unit.newline(at)
@@ -303,23 +303,6 @@ def _loop(unit: Unit, function: Function, variable: str, block: str) -> tuple[No
         if added is not None and added == inside[-1] and len(stores) == 1:
             return node, added, stores[0]
     raise NotApplicable(f"no loop over blocks of {variable} that adds to a total")
-
-
-def _flat_grid(unit: Unit, function: Function) -> Node:
-    """The last of the two extents that the kernel is launched with."""
-    launch = only_launch(unit, function)
-    grid: Node | None = launch.grid if launch is not None else None
-    if launch is not None and grid is not None and grid.type == "identifier" and launch.host is not None:
-        wanted = unit.text(grid)
-        made = [
-            p[1]
-            for s in statements(launch.host.body)
-            if (p := sides(s)) is not None and unit.text(p[0]) == wanted
-        ]
-        grid = made[0] if len(made) == 1 else None
-    if grid is None or grid.type != "tuple" or len(elements(grid)) != 2:
-        raise NotApplicable("the grid is not written as two extents")
-    return elements(grid)[1]
 
 
 SPLIT_K = Rule(
