@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from klineage.resources import shipped
 from klineage.worker import on_device
 from klineage.worker.problem import Problem, load
 
@@ -134,11 +135,18 @@ def triton_expert(
     return contender
 
 
-def cuda_expert(path: Path, where: Arena, platform: str) -> Contender:
-    """The CUDA kernel of a workload's folder, built for the platform, with its declared launches."""
-    contender = Contender("expert in CUDA")
+def cuda_expert(path: Path, workload: str, where: Arena, settings: dict[str, int] | None = None) -> Contender:
+    """A CUDA kernel with other values of some constants, built for this GPU, with its declared launches."""
+    from klineage.worker import triton_gpu
+
+    settings = settings or {}
+    contender = Contender(
+        "expert in CUDA" if path.name == "kernel.cu" else label(path, settings), settings=settings
+    )
     try:
-        call, outputs = _cuda_call(path, where, platform)
+        source = with_constants(path.read_text(encoding="utf-8"), settings).encode()
+        platform = str((triton_gpu.device() or {})["platform"])
+        call, outputs = _cuda_call(source, path.name, workload, where, platform)
         call()
         contender.checked, contender.problem = True, where.complaint(outputs)
         contender.call = None if contender.problem else call
@@ -147,7 +155,16 @@ def cuda_expert(path: Path, where: Arena, platform: str) -> Contender:
     return contender
 
 
-def _cuda_call(path: Path, where: Arena, platform: str) -> tuple[Call, Tensors]:
+def with_constants(source: str, settings: dict[str, int]) -> str:
+    """The source with other values of ``constexpr int`` constants; ValueError for one that it has not, or twice."""
+    for name, value in settings.items():
+        source, found = re.subn(rf"\b(constexpr int {name} = )\d+;", rf"\g<1>{value};", source)
+        if found != 1:
+            raise ValueError(f"the kernel has {found} lines 'constexpr int {name} = NUMBER;'")
+    return source
+
+
+def _cuda_call(source: bytes, name: str, folder: str, where: Arena, platform: str) -> tuple[Call, Tensors]:
     """The launches as one call, and the outputs that it writes."""
     import torch
     from klineage.gate.request import kernel_job
@@ -157,11 +174,11 @@ def _cuda_call(path: Path, where: Arena, platform: str) -> tuple[Call, Tensors]:
     from klineage.worker.cuda_runner import CudaRunner, packed
     from klineage.workload import load as read
 
-    source, workload = path.read_bytes(), read(path.parents[1])
-    entry = entry_of("cuda", path.name, source, workload)
-    job = kernel_job(Kernel("cuda", path.name, entry, source, flags=flags_of("cuda", source)))
+    workload = read(shipped("experts") / folder)
+    entry = entry_of("cuda", name, source, workload)
+    job = kernel_job(Kernel("cuda", name, entry, source, flags=flags_of("cuda", source)))
     with tempfile.TemporaryDirectory() as cache:
-        built = cuda_build.build(source, path.name, tuple(job["flags"]), platform, Path(cache))
+        built = cuda_build.build(source, name, tuple(job["flags"]), platform, Path(cache))
         job |= {"cubin": packed(Path(built["cubin"]).read_bytes()), "sha256": built["sha256"]}
     slots, total = buffers.layout(where.problem.tensors(where.dims))
     memory = torch.empty(total, dtype=torch.uint8, device="cuda")

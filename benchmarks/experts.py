@@ -33,8 +33,6 @@ _NO_EXPERTS = ("kernel.py", "reference.py", "naive.py")  # beside them: further 
 
 def measured(folder: Path, rounds: int, slow: bool, limits: dict[str, float]) -> list[Row]:
     """One row a contender of this workload; the Triton expert first."""
-    from klineage.worker import triton_gpu
-
     from benchmarks import contest
 
     kernels = {surface: folder / name for surface, name in _KERNELS.items() if (folder / name).is_file()}
@@ -48,8 +46,7 @@ def measured(folder: Path, rounds: int, slow: bool, limits: dict[str, float]) ->
         contenders.append(contest.triton_expert(path, folder.name, where))
         contenders[-1].name = f"expert in Triton, {path.stem}"
     if "cuda" in kernels:
-        platform = str((triton_gpu.device() or {})["platform"])
-        contenders.append(contest.cuda_expert(kernels["cuda"], where, platform))
+        contenders.append(contest.cuda_expert(kernels["cuda"], folder.name, where))
     contenders += contest.vendors(folder.name, where, slow)
     taken, timer = contest.timed(contenders, rounds)
     floor = contest.floor_ms(where.problem.cost(where.dims), limits)

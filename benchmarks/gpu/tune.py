@@ -3,7 +3,8 @@
     PYTHONPATH=.:engine python benchmarks/gpu/tune.py --workload gemm --out DIR [--file OTHER.py] [--seconds 60]
 
 Candidates are the expert as it is written, the expert with the settings of TABLE, what benchmarks/gpu/variants/WORKLOAD has,
-and what --file names, each with the settings that its own text lists (a line "# tune: BLOCK_M=128 num_warps=8" each).
+and what --file names, each with the settings that its own text lists (a line "# tune: BLOCK_M=128 num_warps=8" each; in CUDA
+"// tune: STAGES=3", a constant of the file).
 Each is checked once against the workload's reference, then timed in one contest with the expert and the fastest reference:
 the ratios are within that contest, so candidates can be compared across them. What is done is in DIR/WORKLOAD.tune.jsonl
 and is not run again. No candidate begins after --seconds. Prints the table last, best first, and writes it to DIR.
@@ -93,7 +94,7 @@ TABLE: dict[str, list[Settings]] = {
 
 def declared(source: str) -> list[Settings]:
     """The settings that a kernel's own text lists, one a line."""
-    lines = re.findall(r"^# tune: *(.*)$", source, re.MULTILINE)
+    lines = re.findall(r"^(?:#|//) tune: *(.*)$", source, re.MULTILINE)
     return [{n: int(v) for n, v in re.findall(r"([\w.]+)=(\d+)", line)} for line in lines]
 
 
@@ -102,7 +103,11 @@ def candidates(workload: str, files: list[Path]) -> Iterator[Candidate]:
     expert = shipped("experts") / workload / "triton" / "kernel.py"
     for settings in ({}, *TABLE.get(workload, [])):
         yield Candidate(expert, tuple(settings.items()))
-    for path in [*sorted((VARIANTS / workload).glob("*.py")), *files]:
+    for path in [
+        *sorted((VARIANTS / workload).glob("*.py")),
+        *sorted((VARIANTS / workload).glob("*.cu")),
+        *files,
+    ]:
         for settings in declared(path.read_text(encoding="utf-8")) or [{}]:
             yield Candidate(path, tuple(settings.items()))
 
@@ -135,7 +140,11 @@ def run(workload: str, files: list[Path], log: Path, seconds: float, rounds: int
         if time.monotonic() - begin > seconds:
             left += 1
             continue
-        entrant = contest.triton_expert(candidate.path, workload, where, dict(candidate.settings))
+        settings = dict(candidate.settings)
+        if candidate.path.suffix == ".cu":
+            entrant = contest.cuda_expert(candidate.path, workload, where, settings)
+        else:
+            entrant = contest.triton_expert(candidate.path, workload, where, settings)
         row: Row = {"key": candidate.key, "name": entrant.name, "problem": entrant.problem, "ms": []}
         if entrant.call is not None:
             entrant.name = "candidate"

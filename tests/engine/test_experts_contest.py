@@ -71,13 +71,17 @@ def test_every_expert_for_a_gpu_has_its_references_and_settings() -> None:
 def test_every_setting_can_be_written_into_its_kernel(workload: str) -> None:
     import tune
 
-    from benchmarks.contest import configured
+    from benchmarks.contest import configured, with_constants
 
     found = list(tune.candidates(workload, []))
     assert len({c.key for c in found}) == len(found)
     assert found[0].settings == ()
     for candidate in found:
         source = candidate.path.read_text(encoding="utf-8")
+        if candidate.path.suffix == ".cu":
+            text = with_constants(source, dict(candidate.settings))
+            assert all(f"constexpr int {name} = {value};" in text for name, value in candidate.settings)
+            continue
         text = configured(source, dict(candidate.settings))
         compile(text, candidate.path.name, "exec")
         if candidate.settings and "triton.autotune" not in source:
@@ -93,6 +97,16 @@ def test_a_setting_goes_to_one_launch_of_several() -> None:
     for unknown in ({"c.num_warps": 8}, {"BLOCK": 8}):
         with pytest.raises(ValueError, match="no launch says"):
             configured(source, unknown)
+
+
+def test_a_constant_that_a_cuda_kernel_has_not_is_refused() -> None:
+    from benchmarks.contest import with_constants
+
+    source = "constexpr int STAGES = 2;  // buffers\nconstexpr int BLOCK = STAGES * 2;\n"
+    assert with_constants(source, {"STAGES": 3}) == source.replace("= 2;", "= 3;")
+    for unknown in ("BLOCK", "STAGE"):
+        with pytest.raises(ValueError, match=f"constexpr int {unknown} = NUMBER"):
+            with_constants(source, {unknown: 1})
 
 
 def test_what_was_measured_is_not_measured_again(tmp_path: Path) -> None:

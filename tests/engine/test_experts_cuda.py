@@ -1,4 +1,4 @@
-"""The CUDA experts on a CPU: every thread is run, one after the other, and what Hopper alone has is written out here.
+"""The CUDA experts, and a form of attention in CUDA, on a CPU: every thread is run, one after the other, and what Hopper alone has is written out here.
 
 That is no proof that a GPU agrees; it is one that the arithmetic of threads, places and swizzles is right.
 """
@@ -28,7 +28,9 @@ KERNELS = {
     "topk": "topk_kernel",
     "gdn_cumsum": "gdn_cumsum_vector_kernel+gdn_cumsum_kernel",
     "gemm": "gemm_kernel+gemm_unaligned_kernel",
+    "fmha": "fmha_kernel+fmha_any_kernel",
 }
+OTHERS = {"fmha": EXPERTS.parent / "benchmarks" / "gpu" / "variants" / "fmha" / "specialized.cu"}
 
 # Beyond what the fibers have. Shared memory of a launch is one array; an address in it is its offset there.
 # A descriptor of the matrix unit is read as PTX defines it: lines of 128 bytes, whose pieces are permuted by address.
@@ -61,23 +63,42 @@ static void wgmma(float (&d)[128], uint64_t x, uint64_t weight) {
     for (int k = 0; k < 16; k++) d[i] += entry(x, row, k) * entry(weight, column, k);
   }
 }
+struct half { uint16_t bits; };
+struct half2 { half x, y; };
+typedef half2 __half2;
+static inline float __half2float(half value) { _Float16 h; memcpy(&h, &value, 2); return (float)h; }
+static inline half __float2half(float value) { _Float16 h = (_Float16)value; half found; memcpy(&found, &h, 2); return found; }
+static inline half2 __floats2half2_rn(float x, float y) { return {__float2half(x), __float2half(y)}; }
 static void cp_async(uint32_t to, const void *from, bool real) {
   if (real) memcpy(room_of_a_launch + to, from, 16);
   else memset(room_of_a_launch + to, 0, 16);
 }
 """
 
+ROLES = Path(__file__).with_name("cuda") / "roles_on_cpu.h"
+REPLACED = re.findall(
+    r"^(?:template <.*> )?static \S+ (barrier_(?!at)\w+|turn_\w+|cop(?:y|ies)_\w+|multiply_\w+|exp2_\w+)\(",
+    ROLES.read_text(encoding="utf-8"),
+    re.MULTILINE,
+)
+
 
 def kernel_of(name: str) -> Kernel:
-    return Kernel("cuda", "kernel.cu", KERNELS[name], (EXPERTS / name / "cuda" / "kernel.cu").read_bytes())
+    path = OTHERS.get(name, EXPERTS / name / "cuda" / "kernel.cu")
+    return Kernel("cuda", path.name, KERNELS[name], path.read_bytes())
 
 
 def on_a_cpu(source: str) -> str:
     """The kernel's text with the instructions of a GPU replaced; shared memory begins off the swizzle's boundary."""
     source = re.sub(r"#include <.*>", "", source)
-    source = re.sub(r"extern __shared__ uint4 room\[\];", "uint4 *room = (uint4 *)room_of_a_launch;", source)
+    if "barrier_init" in source:
+        for name in REPLACED:
+            head = rf"(?:template <[^\n]*>\n)?__device__ __forceinline__ \w+ {name}\("
+            source, replaced = re.subn(rf"{head}[^\n]*}}\n|{head}.*?\n}}\n", "", source, flags=re.DOTALL)
+            assert replaced == 1, name
+        source = f"using namespace roles;\n{source}"
     source = re.sub(
-        r"extern __shared__ unsigned char room\[\];", "unsigned char *room = room_of_a_launch + 512;", source
+        r"extern __shared__ ([\w ]+) (\w+)\[\];", r"\1 *\2 = (\1 *)(room_of_a_launch + 512);", source
     )
     source = source.replace("__cvta_generic_to_shared(room)", "512")
     source = re.sub(r'asm volatile\("cp\.async\.cg[^;]*;[^;]*;', "cp_async(to, from, real);", source)
@@ -95,7 +116,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     if compiler is None:
         pytest.skip("g++ is not installed")
     folder = tmp_path_factory.mktemp("cuda")
-    text = [f'#include "{FIBERS}"', EXTRAS]
+    text = [f'#include "{FIBERS}"', EXTRAS, f'namespace roles {{\n#include "{ROLES}"\n}}']
     for name in KERNELS:
         kernel = kernel_of(name)
         text.append(f"namespace of_{name} {{\n{on_a_cpu(kernel.source.decode())}\n}}")
@@ -119,16 +140,21 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
 @pytest.mark.parametrize("recipe", ["normal", "ties"])
 @pytest.mark.parametrize("name", sorted(KERNELS))
 def test_a_cuda_expert_computes_its_workload(library: ctypes.CDLL, name: str, recipe: str, size: str) -> None:
+    space = runpy.run_path(str(EXPERTS / name / "workload.py"))
+    _computes(library, name, recipe, size, space["HIDDEN"] if size == "hidden" else space["SIZES"][size])
+
+
+def _computes(
+    library: ctypes.CDLL, name: str, recipe: str, size: str, dims: dict[str, int], blocks: int | None = None
+) -> None:
     path = EXPERTS / name / "workload.py"
-    space = runpy.run_path(str(path))
-    problem = load(path.read_bytes(), str(path), space["ELEMENT"]["cuda"])
-    dims = space["HIDDEN"] if size == "hidden" else space["SIZES"][size]
+    problem = load(path.read_bytes(), str(path), runpy.run_path(str(path))["ELEMENT"]["cuda"])
     inputs = problem.inputs(5, dims, recipe)
     slots, total = buffers.layout(problem.tensors(dims))
     region = np.empty(total, np.uint8)
     buffers.fill(region, slots, inputs)
     arrays = {slot.name: buffers.stored(region, slot) for slot in slots}
-    _launched(library, kernel_of(name), arrays, dims)
+    _launched(library, kernel_of(name), arrays, dims, blocks)
     told = {"size": size, "dims": dims, "seed": 5, "recipe": recipe, "variant": ""}
     case = Case(problem, told, inputs, problem.reference(inputs, dims), slots)
     assert buffers.broken_guard(region, slots, False) is None
@@ -136,8 +162,10 @@ def test_a_cuda_expert_computes_its_workload(library: ctypes.CDLL, name: str, re
     assert "failure" not in found, found["failure"]["summary"]
 
 
-def _launched(library: ctypes.CDLL, kernel: Kernel, arrays: dict[str, Any], dims: dict[str, int]) -> None:
-    """Every launch whose condition holds, with arguments found by name."""
+def _launched(
+    library: ctypes.CDLL, kernel: Kernel, arrays: dict[str, Any], dims: dict[str, int], blocks: int | None
+) -> None:
+    """Every launch whose condition holds, with arguments found by name; with that many blocks, if it is said."""
     job = launch_job(kernel)
     known = {n: v for n, v in job["constants"].items() if isinstance(v, int)} | dims
     ran = 0
@@ -145,6 +173,8 @@ def _launched(library: ctypes.CDLL, kernel: Kernel, arrays: dict[str, Any], dims
         if launch["when"] is not None and not evaluate(launch["when"], known):
             continue
         extents = [[evaluate(tree, known) for tree in launch[key]] for key in ("grid", "block")]
+        if blocks is not None:
+            extents[0] = [blocks]
         given = [
             arrays[name].ctypes.data_as(ctypes.c_void_p) if name in arrays else ctypes.c_int(dims[name])
             for name in (parameter[0] for parameter in launch["parameters"])
@@ -153,3 +183,9 @@ def _launched(library: ctypes.CDLL, kernel: Kernel, arrays: dict[str, Any], dims
         getattr(library, f"run_{launch['kernel']}")(*three, *given)
         ran += 1
     assert ran == 1
+
+
+def test_a_block_of_attention_goes_on_to_its_next_queries(library: ctypes.CDLL) -> None:
+    """More tiles than blocks, and enough keys that both buffers are filled again and again."""
+    dims = {"sequences": 2, "length": 500, "tokens": 700, "heads": 2, "dim": 128}
+    _computes(library, "fmha", "normal", "several tiles", dims, blocks=2)

@@ -56,7 +56,7 @@ template <typename T> static inline T __ldg(const T *p) { return *p; }
 template <typename T> static inline void __stcs(T *p, T value) { *p = value; }
 static inline int atomicAdd(int *p, int value) { return *p += value, *p - value; }
 
-// Fibers. `waiting` is what a thread waits for: nothing, its warp, or its block.
+// Fibers. `waiting` is what a thread waits for: nothing but its turn, its warp, or its block.
 enum Waiting { NOTHING, WARP, BLOCK, ENDED };
 struct Fiber {
     ucontext_t context;
@@ -123,6 +123,7 @@ static void resume(unsigned thread)
 static bool may_go_on(unsigned thread)
 {
     const Waiting what = fibers[thread].waiting;
+    if (what == NOTHING) return true;
     const unsigned first = what == WARP ? thread / 32 * 32 : 0, all = fibers.size();
     const unsigned last = what == WARP ? min(first + 32, all) : all;
     for (unsigned other = first; other < last; other++)
