@@ -1,6 +1,7 @@
 """The CUDA experts on a CPU: every thread is run, one after the other, and what Hopper alone has is written out.
 
-So is a form of attention that is no expert yet. That is no proof that a GPU agrees; it is one that the arithmetic of threads, places and swizzles is right.
+So is a form of attention that is no expert yet. That is no proof that a GPU agrees; it is one that the arithmetic of
+threads, places and swizzles is right.
 """
 
 from __future__ import annotations
