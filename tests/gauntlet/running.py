@@ -1,8 +1,9 @@
-"""One set of warm workers for every case, and a gate under a policy that does not wait long."""
+"""One set of warm workers for every case, and a gate under a policy that waits long only for what may end."""
 
 from __future__ import annotations
 
 import atexit
+from dataclasses import replace
 from functools import cache
 
 from klineage.executor import LocalExecutor
@@ -11,14 +12,8 @@ from klineage.kernel import Kernel
 
 from .cases import Case, honest, workload
 
-QUICK = Policy(
-    compile_seconds=20.0,
-    run_seconds=5.0,
-    workload_seconds=20.0,
-    total_seconds=40.0,
-    profile_seconds=0.03,
-    most_profile_seconds=0.3,
-)
+QUICK = Policy(profile_seconds=0.03, most_profile_seconds=0.3)
+IMPATIENT = replace(QUICK, run_seconds=5.0)
 
 
 @cache
@@ -30,13 +25,17 @@ def workers() -> LocalExecutor:
 
 
 def judge(
-    case: Case, policy: Policy = QUICK, executor: LocalExecutor | None = None, platform: str | None = None
+    case: Case,
+    policy: Policy | None = None,
+    executor: LocalExecutor | None = None,
+    platform: str | None = None,
 ) -> Report:
     """Gate the case freshly, against an honest rival where it would look faster than it is."""
     kernel = case.kernel()
     baseline = plain(case) if case.expected.stage == "profile" else None
     request = GateRequest(kernel, workload(case.workload), platform or case.platform, baseline)
-    return gate(request, fresh=True, policy=policy, executor=executor or workers())
+    chosen = policy or (IMPATIENT if "timeout" in case.expected.reasons else QUICK)
+    return gate(request, fresh=True, policy=chosen, executor=executor or workers())
 
 
 def plain(case: Case) -> Kernel | None:

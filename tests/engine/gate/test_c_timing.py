@@ -15,7 +15,7 @@ from klineage.workload import Workload
 
 Gate = Callable[..., Report]
 MakeC = Callable[..., Kernel]
-PATIENT = Policy(total_seconds=60.0)
+PATIENT = Policy()
 
 
 def profile(report: Report) -> StageResult:

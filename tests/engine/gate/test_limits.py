@@ -95,7 +95,7 @@ def body(channel):
 os.environ["KLINEAGE_SCRATCH"] = {str(scratch)!r}
 child = process.spawn("child", body)
 said = "nothing"
-for _, message in watch.watch([child], [time.monotonic() + 10], watch.Control(None), None):
+for _, message in watch.watch([child], [time.monotonic() + 60], watch.Control(None), None):
     if "fault" in message:
         said = message["fault"]["summary"]
     if "exit" in message:
@@ -103,7 +103,7 @@ for _, message in watch.watch([child], [time.monotonic() + 10], watch.Control(No
 process.end([child])
 """
     done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=30, check=False
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False
     )
     assert done.returncode == 0, done.stderr
     return done.stdout

@@ -117,8 +117,12 @@ def test_a_spare_that_was_killed_is_replaced(spared: Make, rows: Workload, c: Ma
 
 
 def test_spares_end_with_their_parent_and_when_nothing_is_asked(spared: Make, tmp_path: Path) -> None:
-    killed, closed, idle = spared(), spared(), spared(idle=1.0)
-    own = [ready(tmp_path, executor.pids()[0]) for executor in (killed, closed, idle)]
+    killed, closed = spared(), spared()
+    own = [ready(tmp_path, executor.pids()[0]) for executor in (killed, closed)]
+    before = noted(tmp_path)
+    idle = spared(idle=1.0)
+    assert wait_until(lambda: len(noted(tmp_path) - before) == 2)
+    own.append(noted(tmp_path) - before)
     (parent,) = idle.pids()
     os.kill(killed.pids()[0], signal.SIGKILL)
     closed.close()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import threading
-import time
 from collections.abc import Callable
 
 import pytest
@@ -81,9 +80,7 @@ def test_a_reader_does_not_wait_and_a_writer_says_whom_it_waits_for(
     monkeypatch.setattr("klineage.lineage.lock.WAIT_SECONDS", 0.05)
     with writing(walk.path / ".git", "gemm", lambda _: None):
         other = Workspace.open(walk.path)
-        start = time.monotonic()
         assert len(other.history("gemm")) == 4
-        assert time.monotonic() - start < 5
         with pytest.raises(KlineageError, match=rf"another klineage \(process {os.getpid()}\) is writing"):
             other.accept("gemm", record(4), {"kernel.c": b"4"})
         other.close()

@@ -249,8 +249,8 @@ def test_those_who_share_a_device_keep_nobody_out(tmp_path: Path, monkeypatch: p
         second = threading.Thread(target=shared)
         second.start()
         time.sleep(0.2)
-    first.join(5)
-    second.join(5)
+    first.join(60)
+    second.join(60)
     assert order == ["waits", "alone", "shared"]
 
 
