@@ -118,6 +118,31 @@ def test_a_folder_is_pulled_again_from_where_it_was(library: Library, tmp_path: 
     assert bring(library, source).added == ("c.new",)
 
 
+def test_a_pull_is_taken_back_but_for_what_has_grown_since(library: Library, tmp_path: Path) -> None:
+    source = folder_of(tmp_path / "shared", PREFETCH, named("c.unroll"), named("c.simd"))
+    bring(library, source)
+    risk = Risk("it was slower", "observed", "probe")
+    library.update(
+        "c.simd", lambda card: replace(card, risks=(risk,)), title="Probe p1 of c.simd", machine=True
+    )
+    said = library.undo()
+    assert said.startswith(
+        "Pull shared: 3 new, 0 changed; but not all: c.simd has grown since (Probe p1 of c.simd, by "
+    )
+    assert "klineage card retire c.simd" in said
+    assert [entry.id for entry in library.cards()] == ["c.simd"]
+    assert library.history()[0].reason.startswith("c.simd has grown since")
+    with pytest.raises(KlineageError, match="nothing to undo"):
+        library.undo()
+    assert library.redo().startswith(
+        "Pull shared: 3 new, 0 changed; but not all: c.simd has been changed since"
+    )
+    assert [entry.id for entry in library.cards()] == ["c.prefetch", "c.simd", "c.unroll"]
+    library.undo()
+    assert bring(library, source).added == ("c.prefetch", "c.unroll")
+    assert library.get("c.simd").risks[0] == risk
+
+
 def test_an_old_copy_of_our_card_changes_nothing(library: Library, tmp_path: Path) -> None:
     library.save(PREFETCH)
     library.save(replace(PREFETCH, intent="Fetch early"))
