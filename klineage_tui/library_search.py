@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from klineage.errors import KlineageError
 from klineage.files import write_whole
-from klineage.kernel import SURFACES
+from klineage.kernel import SUFFIXES, SURFACES
 
 if TYPE_CHECKING:
     from klineage.lineage import Workspace
@@ -139,7 +139,6 @@ def _is_there(text: str) -> bool:
 def asked_of(query: Query, here: Sequence[str]) -> tuple[Asked, ...]:
     """What is asked for a query, with what it is now; ``here`` are the names of the kernels that are here."""
     from klineage.proposer.vocabulary import ACTIONS
-    from klineage.walk.reading import SUFFIXES
 
     from klineage_tui.card_edits import Asked
 
