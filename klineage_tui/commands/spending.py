@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+from dataclasses import astuple
 from typing import TYPE_CHECKING, Any
 
 from klineage.errors import KlineageError
@@ -19,7 +20,7 @@ from klineage_tui.commands.common import (
 )
 
 if TYPE_CHECKING:
-    from klineage.ledger import Book, By, Entry, Ledger, Total
+    from klineage.ledger import Book, By, Entry, Ledger, Total, Usage
     from klineage.lineage import Workspace
 
 _OUTCOME = 40  # characters in a row
@@ -59,7 +60,7 @@ def _ledger(arguments: argparse.Namespace) -> int:
             workspace.head(arguments.id)
         if arguments.estimate is not None:
             return _estimate(workspace, ledger, arguments)
-        _settle_what_ended(workspace)
+        _settle_what_ended(workspace, ledger)
         book = ledger.read().of(arguments.id)
         steps = _step_names(workspace, book) if arguments.by == "step" else {}
         if arguments.json:
@@ -69,12 +70,14 @@ def _ledger(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _settle_what_ended(workspace: Workspace) -> None:
-    """Calls whose process has ended and that a kill has kept from being settled, where this may be written."""
-    from klineage.proposer.calls import recover
+def _settle_what_ended(workspace: Workspace, ledger: Ledger) -> None:
+    """Calls and runs that have ended and that a kill has kept from being settled, where this may be written."""
+    from klineage.proposer import calls
+    from klineage.proposer.command import runs
 
     if os.access(workspace.git.place, os.W_OK):
-        recover(workspace.git.place)
+        calls.recover(workspace.git.place)
+        runs.recover(ledger)
 
 
 def _say(book: Book, by: By, steps: dict[str, str]) -> None:
@@ -119,10 +122,16 @@ def _short(sentence: str) -> str:
 
 
 def _tokens(entry: Entry) -> list[str]:
-    if entry.state != "settled":
+    usage = _known_usage(entry)
+    if usage is None:
         return ["", "", "", ""]
-    usage = entry.usage
     return [f"{n:,}" for n in (usage.input, usage.cached, usage.cache_write, usage.output)]
+
+
+def _known_usage(entry: Entry) -> Usage | None:
+    """What a call is known to have used; None also for a command that says nothing of it."""
+    said = entry.state == "settled" and not (entry.unpriced and not any(astuple(entry.usage)))
+    return entry.usage if said else None
 
 
 def _group_rows(book: Book, by: By, steps: dict[str, str]) -> list[list[str]]:
@@ -154,7 +163,7 @@ def _entry_json(entry: Entry) -> dict[str, Any]:
     return {
         "key": call.id, "lineage": call.lineage, "kernel": call.step, "proposer": call.proposer, "model": call.model,
         "prompt": call.prompt, "when": call.when, "state": entry.state, "outcome": entry.outcome,
-        "ended": entry.ended, "worst": call.worst, "usage": entry.usage if entry.state == "settled" else None,
+        "ended": entry.ended, "worst": call.worst, "usage": _known_usage(entry),
         "dollars": entry.dollars, "at_most": entry.at_most,
     }  # fmt: skip
 

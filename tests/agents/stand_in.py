@@ -77,27 +77,54 @@ def good():
     answer(simpler())
 
 
+USAGE = {
+    "input_tokens": 12,
+    "cache_creation_input_tokens": 300,
+    "cache_read_input_tokens": 4000,
+    "output_tokens": 50,
+}
+CLAUDE = (
+    {"type": "system", "subtype": "init", "model": "a-model"},
+    {
+        "type": "assistant",
+        "message": {
+            "id": "msg_1",
+            "content": [{"type": "text", "text": "I take restrict out."}],
+            "usage": USAGE,
+        },
+    },
+    {
+        "type": "assistant",
+        "message": {
+            "content": [{"type": "tool_use", "name": "Write", "input": {"file_path": "answer/kernel.c"}}]
+        },
+    },
+    {
+        "type": "result",
+        "subtype": "success",
+        "is_error": False,
+        "total_cost_usd": 0.0123,
+        "usage": USAGE,
+    },
+)
+
+
+def claude_says(*records):
+    for record in records:
+        print(json.dumps(record), flush=True)
+
+
 def claude():
     """Writes what `claude -p --output-format stream-json` documents."""
-    usage = {
-        "input_tokens": 12,
-        "cache_creation_input_tokens": 300,
-        "cache_read_input_tokens": 4000,
-        "output_tokens": 50,
-    }
-    for line in (
-        {"type": "system", "subtype": "init", "model": "a-model"},
-        {"type": "assistant", "message": {"content": [{"type": "text", "text": "I take restrict out."}]}},
-        {
-            "type": "assistant",
-            "message": {
-                "content": [{"type": "tool_use", "name": "Write", "input": {"file_path": "answer/kernel.c"}}]
-            },
-        },
-        {"type": "result", "subtype": "success", "is_error": False, "total_cost_usd": 0.0123, "usage": usage},
-    ):
-        print(json.dumps(line), flush=True)
+    claude_says(*CLAUDE)
     answer(simpler())
+
+
+def lingers():
+    """Has answered, and goes on."""
+    claude_says(*CLAUDE[:2])
+    answer(simpler())
+    hangs()
 
 
 def refuses():

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
@@ -18,9 +19,9 @@ from klineage.errors import KlineageError
 from klineage.kernel import Feature, Kernel
 from klineage.ledger import Ledger, Limit, OverBudget, Usage, load_prices
 from klineage.proposer.base import Attempt, Goal, ProposerEvent, Task, Tried
-from klineage.proposer.command import PRESETS, PROMPT, Agent, CommandProposer, agent_named, running
+from klineage.proposer.command import PRESETS, PROMPT, Agent, CommandProposer, agent_named, running, runs
 from klineage.proposer.command.scratch import prepare
-from klineage.proposer.command.streams import ClaudeStream, CodexStream
+from klineage.proposer.command.streams import ClaudeStream, CodexStream, Stream
 from klineage.workload import parse
 
 STAND_IN = Path(__file__).parents[2] / "agents" / "stand_in.py"
@@ -52,7 +53,7 @@ def cost(itemsize, n):
 TASK = Task(KERNEL, WORKLOAD, "cpu-x86-64", features=(Feature("kernel.c::scale", "restrict"),))
 
 
-def agent(behaviour: str, stream: type = PRESETS["claude"].stream) -> Agent:
+def agent(behaviour: str, stream: Callable[[], Stream] = PRESETS["claude"].stream) -> Agent:
     return Agent("mine", (sys.executable, str(STAND_IN), behaviour), stream)
 
 
@@ -175,19 +176,58 @@ def test_a_flood_of_output_is_shown_in_part_and_counted() -> None:
     assert max(len(event.text) for event in events) < 20_000
 
 
-def test_when_klineage_is_killed_the_command_ends(tmp_path: Path) -> None:
+def watched_and_killed(folder: Path, behaviour: str, number: signal.Signals) -> None:
+    """Watch a command from a process of its own until it says its number, and end that process: the command ends, too."""
     program = (
-        "import sys; sys.path.insert(0, sys.argv[1]); import test_command as t\n"
-        "next(t.CommandProposer(t.agent('hangs')).attempts(t.TASK, lambda e: print(e.text, flush=True)))"
+        "import sys; from pathlib import Path; sys.path.insert(0, sys.argv[1]); import test_command as t\n"
+        "ledger = t.Ledger(Path(sys.argv[2]) / 'ledger.jsonl', t.load_prices())\n"
+        "tell = lambda e: print(e.text, flush=True)\n"
+        "next(t.CommandProposer(t.agent(sys.argv[3]), ledger=ledger, lineage='scale-c').attempts(t.TASK, tell))"
     )
-    with subprocess.Popen(
-        [sys.executable, "-c", program, str(Path(__file__).parent)], stdout=subprocess.PIPE, text=True
-    ) as watcher:
+    words = [sys.executable, "-c", program, str(Path(__file__).parent), str(folder), behaviour]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as watcher:
         assert watcher.stdout is not None
         line = next(line for line in watcher.stdout if "pid " in line)
-        os.kill(watcher.pid, signal.SIGKILL)
-        pid = pids(line)[0]
-        until(lambda: not alive(pid))
+        os.kill(watcher.pid, number)
+        until(lambda: not alive(pids(line)[0]))
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+def test_a_run_that_was_cut_off_is_charged_with_what_it_said_and_its_answer_is_offered_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    watched_and_killed(tmp_path, "lingers", number)
+    ledger = Ledger(tmp_path / "ledger.jsonl", load_prices())
+    runs.recover(ledger)
+    (entry,) = ledger.read().entries
+    assert (entry.state, entry.outcome, entry.dollars) == ("settled", runs.CUT_OFF, None)
+    assert entry.usage == Usage(input=12, cached=4000, cache_write=300, output=50)
+    if number is signal.SIGINT:  # who presses Ctrl-C wants no answer
+        assert not list((tmp_path / "runs").iterdir()) and not list(tmp_path.glob("klineage-*"))
+        return
+    elsewhere = CommandProposer(agent("good"), ledger=ledger, lineage="other-c").attempts(TASK)
+    assert next(elsewhere).call != entry.call.id
+    attempts = CommandProposer(agent("good"), ledger=ledger, lineage="scale-c").attempts(TASK)
+    adopted = next(attempts)
+    assert adopted.candidate is not None and adopted.call == entry.call.id
+    assert adopted.notes == ("its run was cut off after it had answered",)
+    attempts.close()  # type: ignore[attr-defined]
+    assert not list((tmp_path / "runs").iterdir()) and not list(tmp_path.glob("klineage-*"))
+    assert len(ledger.read().entries) == 2
+
+
+def test_a_run_that_was_cut_off_without_an_answer_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    watched_and_killed(tmp_path, "hangs", signal.SIGKILL)
+    ledger = Ledger(tmp_path / "ledger.jsonl", load_prices())
+    assert len(list(tmp_path.glob("klineage-*"))) == 1
+    attempts = CommandProposer(agent("good"), ledger=ledger, lineage="scale-c").attempts(TASK)
+    assert next(attempts).notes == ()
+    assert [e.state for e in ledger.read().entries] == ["settled", "settled"]
+    assert not list((tmp_path / "runs").iterdir()) and not list(tmp_path.glob("klineage-*"))
 
 
 def test_a_command_that_is_not_there_stops_everything(tmp_path: Path) -> None:

@@ -11,11 +11,12 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+from klineage.errors import KlineageError
 from klineage.ledger import Call, Ledger, Limit, OverBudget, Usage, new_call_id
 from klineage.proposer.answer import Unusable, candidate_of
 from klineage.proposer.base import Attempt, OnProposerEvent, ProposerEvent, Task, Tried
 from klineage.proposer.candidate import Candidate
-from klineage.proposer.command import running, scratch
+from klineage.proposer.command import running, runs, scratch
 from klineage.proposer.command.agents import Agent
 from klineage.proposer.command.streams import Facts, Stream
 
@@ -48,7 +49,14 @@ class CommandProposer:
         on_event: OnProposerEvent | None = None,
         cancel: threading.Event | None = None,
     ) -> Iterator[Attempt]:
-        """One run for each attempt that is taken, until the command says that nothing is left. See ``Proposer``."""
+        """One run for each attempt that is taken, until the command says that nothing is left. See ``Proposer``.
+
+        Before that, what earlier runs about this task had answered when a kill cut them off.
+        """
+        for earlier in self._earlier(task, on_event):
+            yield earlier
+            if earlier.candidate is not None:
+                task = _without(task, earlier.candidate)
         faults: list[str] = []
         while cancel is None or not cancel.is_set():
             attempt = self._attempt(task, faults, on_event, cancel)
@@ -67,26 +75,44 @@ class CommandProposer:
         on_event: OnProposerEvent | None,
         cancel: threading.Event | None,
     ) -> Attempt | None:
-        with tempfile.TemporaryDirectory(prefix="klineage-", ignore_cleanup_errors=True) as name:
+        with tempfile.TemporaryDirectory(prefix=runs.PREFIX, ignore_cleanup_errors=True) as name:
             place = scratch.prepare(Path(name).resolve(), task, faults[-_FAULTS:])
-            call = self._reserved(task, place.task)
-            _tell(on_event, f"{self.agent.name} works on it, for at most {self.seconds:.0f} s")
-            stream = self.agent.stream()
+            call, run = self._begun(task, place)
+            plain = self.agent.stream()
+            stream: Stream = plain if run is None else runs.Noted.of(plain, run)
+            outcome = runs.CUT_OFF
             try:
+                _tell(on_event, f"{self.agent.name} works on it, for at most {self.seconds:.0f} s")
                 ending = running.run(
                     self.agent.command(place.folder), place.folder, self.seconds, stream, on_event, cancel
                 )
-            except BaseException:
-                self._release(call)
-                raise
-            try:
                 attempt = self._judged(task, place, ending, stream.facts)
+                outcome = attempt.problem or "answered"
             except scratch.Nothing as reason:
-                self._settle(call, stream, "it sees nothing left")
+                outcome = "it sees nothing left"
                 _tell(on_event, f"{self.agent.name} sees nothing left to take out: {reason}")
                 return None
-        self._settle(call, stream, attempt.problem or "answered")
+            except running.NotStarted:
+                outcome = ""
+                raise
+            finally:
+                self._conclude(call, run, stream, outcome)
         return replace(attempt, call=call)
+
+    def _earlier(self, task: Task, on_event: OnProposerEvent | None) -> Iterator[Attempt]:
+        """The answers of runs that were cut off; one that cannot be used is told, and costs no attempt."""
+        if self.ledger is None:
+            return
+        for call, folder in runs.answered(self.ledger, self.name, self.lineage, task):
+            try:
+                answer, source = scratch.read_answer(scratch.left_behind(folder, task))
+                candidate = candidate_of(task, answer, source, self.name)
+            except (Unusable, scratch.Nothing) as problem:
+                _tell(on_event, f"a run that was cut off had answered, and that is of no use: {problem}")
+                continue
+            yield Attempt(
+                self.name, candidate, call=call, notes=("its run was cut off after it had answered",)
+            )
 
     def _judged(self, task: Task, place: scratch.Scratch, ending: running.Ending, facts: Facts) -> Attempt:
         notes = scratch.meddling(place)
@@ -109,8 +135,8 @@ class CommandProposer:
         except Unusable as problem:
             return Attempt(self.name, problem.evidence, str(problem), notes=notes)
 
-    def _reserved(self, task: Task, text: str) -> str:
-        """Write the run down before it is made. Raises OverBudget under a limit."""
+    def _begun(self, task: Task, place: scratch.Scratch) -> tuple[str, runs.Run | None]:
+        """Write the run down before it is made, here and in the ledger. Raises OverBudget under a limit."""
         for limit in self.limits:
             if limit.lineage in ("", self.lineage):
                 raise OverBudget(
@@ -118,24 +144,33 @@ class CommandProposer:
                     f"{limit}; leave the budget to the command's own settings, and walk without one here"
                 )
         if self.ledger is None:
-            return ""
+            return "", None
         now = datetime.now(UTC)
-        prompt = hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
+        prompt = hashlib.sha256(place.task.encode("utf-8", "surrogateescape")).hexdigest()
         call = Call(
             new_call_id(now), self.lineage, task.kernel.hash, self.name, self.name, prompt, now, worst=Usage()
         )
-        self.ledger.reserve(call)
-        return call.id
+        run = runs.begin(self.ledger, call.id, self.name, self.lineage, task, place.folder)
+        try:
+            self.ledger.reserve(call)
+        except KlineageError:
+            run.end()
+            raise
+        return call.id, run
 
-    def _release(self, call: str) -> None:
-        if self.ledger is not None:
-            self.ledger.release(call, "the command was not started")
+    def _conclude(self, call: str, run: runs.Run | None, stream: Stream, outcome: str) -> None:
+        """Write down what the command says that it used; nothing is made up where it says nothing.
 
-    def _settle(self, call: str, stream: Stream, outcome: str) -> None:
-        """Write down what the command says that it used; nothing is made up where it says nothing."""
-        if self.ledger is not None:
-            facts = stream.facts
+        An empty outcome: it was never started.
+        """
+        if self.ledger is None or run is None:
+            return
+        facts = stream.facts
+        if outcome:
             self.ledger.settle(call, facts.usage or Usage(), outcome, dollars=facts.dollars)
+        else:
+            self.ledger.release(call, "the command was not started")
+        run.end()
 
 
 def _without(task: Task, candidate: Candidate) -> Task:

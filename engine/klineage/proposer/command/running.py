@@ -28,6 +28,10 @@ _SUPERVISOR = Path(__file__).with_name("supervise.py")
 _OVERDUE = 30.0  # seconds after which a supervisor that should have ended is given up
 
 
+class NotStarted(KlineageError):
+    """A command that could not be started."""
+
+
 @dataclass(frozen=True)
 class Ending:
     """How a run ended.
@@ -88,7 +92,7 @@ def run(
     """Run ``command`` in ``folder`` for at most ``seconds``, and end all of it before returning.
 
     Its output goes to ``stream``, whose events go to ``on_event``; its environment is this process's own.
-    Raises KlineageError when it cannot be started.
+    Raises NotStarted when it cannot be started.
     """
     shown, tail = _Shown(on_event), bytearray()
     out, err = _Lines(), _Lines()
@@ -142,7 +146,7 @@ def _supervised(
         )
     except OSError as error:
         os.close(read)
-        raise KlineageError(f"the command {command[0]} cannot be started: {error.strerror}") from error
+        raise NotStarted(f"the command {command[0]} cannot be started: {error.strerror}") from error
     finally:
         os.close(write)
     try:
@@ -193,7 +197,7 @@ def _ending(outcome: bytes, program: str, said: str) -> Ending:
     except ValueError:
         return Ending("ended", 1, 0, "its supervisor was killed")
     if record["why"] == "not started":
-        raise KlineageError(
+        raise NotStarted(
             f"the command {program} cannot be started: {record['error']}; install it, or name another under "
             "[proposer.commands] in config.toml"
         )

@@ -51,6 +51,12 @@ def prepare(folder: Path, task: Task, faults: Sequence[str] = ()) -> Scratch:
     return Scratch(folder, task.kernel.filename, text, before)
 
 
+def left_behind(folder: Path, task: Task) -> Scratch:
+    """The folder of a run about ``task`` that nobody watched to its end."""
+    digest = hashlib.sha256(task.kernel.source).hexdigest()
+    return Scratch(folder, task.kernel.filename, "", {task.kernel.filename: digest})
+
+
 class Nothing(Exception):
     """The command says that no mechanism is left; the message is its reason."""
 

@@ -30,7 +30,8 @@ class Facts:
 class Stream(Protocol):
     """Understands the lines of one run."""
 
-    facts: Facts
+    @property
+    def facts(self) -> Facts: ...
 
     def read(self, line: str) -> list[ProposerEvent]:
         """What one line of standard output says."""
@@ -49,30 +50,36 @@ class PlainStream:
 
 @dataclass
 class ClaudeStream:
-    """``claude -p --output-format stream-json``: messages, then one result with usage and dollars."""
+    """``claude -p --output-format stream-json``: messages with the usage of each, then one result with usage and dollars.
+
+    Until the result comes, what the messages say adds up: it is all that is known of a run that is ended before.
+    """
 
     facts: Facts = field(default_factory=Facts)
+    _messages: dict[str, Usage] = field(default_factory=dict)  # the last word on each, by its id
 
     def read(self, line: str) -> list[ProposerEvent]:
         record = _record(line)
         if record is None:
             return PlainStream().read(line)
         if record.get("type") == "assistant":
+            self._add(_mapping(record.get("message")) or {})
             return [event for block in _blocks(record) if (event := _block_event(block))]
         if record.get("type") == "result":
             self._result(record)
         return []
 
+    def _add(self, message: Mapping[str, object]) -> None:
+        usage = _mapping(message.get("usage"))
+        if usage is not None:
+            self._messages[str(message.get("id", len(self._messages)))] = _used(usage)
+            self.facts.usage = sum(self._messages.values(), Usage())
+
     def _result(self, record: Mapping[str, object]) -> None:
         self.facts.dollars = _dollars(record.get("total_cost_usd"))
         usage = _mapping(record.get("usage"))
         if usage is not None:
-            self.facts.usage = Usage(
-                input=_count(usage, "input_tokens"),
-                cached=_count(usage, "cache_read_input_tokens"),
-                cache_write=_count(usage, "cache_creation_input_tokens"),
-                output=_count(usage, "output_tokens"),
-            )
+            self.facts.usage = _used(usage)
         if record.get("is_error") is True or str(record.get("subtype", "success")) != "success":
             self.facts.failed = _sentence(record.get("result") or record.get("subtype"))
 
@@ -103,6 +110,16 @@ class CodexStream:
         prompt, cached = _count(usage, "input_tokens"), _count(usage, "cached_input_tokens")
         used = Usage(input=max(prompt - cached, 0), cached=cached, output=_count(usage, "output_tokens"))
         self.facts.usage = (self.facts.usage or Usage()) + used
+
+
+def _used(usage: Mapping[str, object]) -> Usage:
+    """What an object of the Messages API says of tokens."""
+    return Usage(
+        input=_count(usage, "input_tokens"),
+        cached=_count(usage, "cache_read_input_tokens"),
+        cache_write=_count(usage, "cache_creation_input_tokens"),
+        output=_count(usage, "output_tokens"),
+    )
 
 
 def _block_event(block: Mapping[str, object]) -> ProposerEvent | None:
