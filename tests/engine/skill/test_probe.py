@@ -181,6 +181,20 @@ def test_counts_of_an_interpreter_say_nothing_of_registers_or_caches(
 
 
 @pytest.mark.parametrize(
+    ("declared", "outcome"), [((), "refuted"), (("bytes",), "refuted"), (("bytes", "time"), "refuted"), (("time",), "untested")]
+)  # fmt: skip
+def test_no_count_speaks_for_a_time_that_the_card_declares(
+    monkeypatch: pytest.MonkeyPatch, declared: tuple[str, ...], outcome: str
+) -> None:
+    counted = _compiled({"bytes_loaded": 100}, {"bytes_loaded": 400})
+    monkeypatch.setattr(module, "judged", lambda *_, **__: counted)
+    finding = Judge(kind="layout", declared=frozenset(declared))(STATE, BROKEN, "words")
+    assert finding.outcome == outcome
+    if outcome == "untested":
+        assert "the card gains time, which nothing here shows" in finding.found
+
+
+@pytest.mark.parametrize(
     ("then", "now", "without", "outcome"),
     [(0, 1840, 0, "confirmed"), (0, 1840, 1840, "untested"), (40, 40, 0, "untested"), (40, 8, 0, "untested")],
 )

@@ -17,6 +17,7 @@ from klineage.skill.probe.state import State
 from klineage.skill.probe.weighing import (
     Finding,
     compiled,
+    declared_gains,
     failed,
     finding_of,
     instructions_of,
@@ -27,7 +28,7 @@ from klineage.skill.probe.weighing import (
     weighed,
     why_of,
 )  # fmt: skip
-from klineage.skill.trial import gain_of, judged
+from klineage.skill.trial import gain_of, judged, leading
 
 OnEvent = Callable[[str, GateEvent | None], None]
 
@@ -36,7 +37,8 @@ OnEvent = Callable[[str, GateEvent | None], None]
 class Judge:
     """How violations of states are judged.
 
-    kind: of the precondition, which decides what can show that it matters (see ``weighed``).
+    kind, declared: of the precondition, and what the card declares to gain: both decide what can show that it matters
+    (see ``weighed``).
     code: a mechanism whose instructions show the effect (see ``MECHANISMS``). known: what states as they are were found
     to be, so that several violations of one are held against the same measurement.
     """
@@ -44,6 +46,7 @@ class Judge:
     phase: Phase = "acceptance"
     code: str = ""
     kind: str = ""
+    declared: frozenset[str] = frozenset()
     on_event: OnEvent | None = None
     cancel: threading.Event | None = None
     known: dict[str, Report] = field(default_factory=dict, compare=False, repr=False)
@@ -76,7 +79,7 @@ class Judge:
     def _weighed(self, own: Report, report: Report, words: str) -> Finding:
         """What a clock says; without one, of storage, what the compiler says of registers before any count."""
         spills = spilled(own, report, words) if self.kind == "storage" and not timed(report) else None
-        return spills or weighed(own, report, words, self.kind)
+        return spills or weighed(own, report, words, self.kind, self.declared)
 
     def as_it_is(self, state: State, why: str) -> Finding:
         """Judge a state that does not meet the precondition to begin with; ``why``: what its check says."""
@@ -84,7 +87,7 @@ class Judge:
         words = f"the card's own state does not meet it ({why})"
         if own.verdict is not Verdict.PASS:
             return finding_of("untested", f"{words}, and does not pass here: {why_of(own)}", own)
-        gain = gain_of(own)
+        gain = leading(declared_gains(own, self.declared))
         if gain is None or not gain.better:
             return finding_of(
                 "untested", f"{words}, and shows no gain here: there is nothing to violate", own

@@ -72,13 +72,15 @@ def by_effect(card: Card, states: Iterable[State]) -> tuple[State, ...]:
 
 
 def _on(card: Card, own: Precondition, state: State, judge: Judge, searching: bool) -> Probed:
+    gains = frozenset(effect.quantity for effect in card.effects)
+    judge = replace(judge, kind=own.kind, declared=gains)
     try:
         found = violation(card, own, state)
     except Violated as already:
         return Probed(own.key, judge.as_it_is(state, str(already)), "", {}, state)
     except Untestable as reason:
         return Probed(own.key, Finding("untested", str(reason)))
-    judge = replace(judge, code=found.settings.get("code", ""), kind=own.kind)
+    judge = replace(judge, code=found.settings.get("code", ""))
     finding = judge(state, found.state, found.words)
     probed = Probed(own.key, finding, found.change, dict(found.settings), state)
     return _searched(own, state, found, judge, probed) if searching else probed

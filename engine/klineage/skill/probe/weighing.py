@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from klineage.gate import Report, Trust, Verdict
 from klineage.gate.counts import MECHANISMS
 from klineage.numbers import three
 from klineage.skill.card import Outcome
-from klineage.skill.trial import COMPILED, gain_of, gains_of
+from klineage.skill.trial import COMPILED, Gain, gain_of, gains_of, leading
 
 #: A time within 3 % of the baseline's, known to 6 %, is no effect.
 _SMALL, _TIGHT = 0.03, 1.06
@@ -100,13 +101,25 @@ def _spills(report: Report) -> tuple[int, int] | None:
     return (with_["spill_bytes"], without["spill_bytes"]) if both else None
 
 
-def weighed(own: Report, report: Report, words: str, kind: str = "") -> Finding:
+def declared_gains(report: Report, declared: Collection[str]) -> tuple[Gain, ...]:
+    """What a gate shows of the quantities that a card declares to gain; of all where it declares none."""
+    return tuple(gain for gain in gains_of(report) if not declared or gain.quantity in declared)
+
+
+def weighed(
+    own: Report, report: Report, words: str, kind: str = "", declared: Collection[str] = ()
+) -> Finding:
     """What a kernel that still stands still gains, beside what it gains where the precondition holds.
 
     kind: of the precondition. Bytes and operations that an interpreter counts are the same wherever they are kept and
     whatever they run on, so of storage and of hardware they show nothing, neither a loss nor that nothing is lost.
+    declared: the quantities of the card's effects. Where it declares a time alone, no count says what is left of it.
     """
-    gain = gain_of(own)
+    found = declared_gains(own, declared)
+    if not found and gains_of(own):
+        text = f"{words}: it computes the right thing; the card gains {' and '.join(sorted(declared))}, which nothing here shows"
+        return finding_of("untested", text, report, own)
+    gain = leading(found)
     if gain is not None and kind in BLIND and gain.exact and gain.quantity not in COMPILED:
         text = f"{words}: it computes the right thing; counts of {gain.quantity} say nothing of {kind}: gate it where it is timed"
         return finding_of("untested", text, report, own)
