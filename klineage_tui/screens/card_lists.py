@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from klineage.errors import KlineageError
 from textual.app import ComposeResult
-from textual.containers import Vertical
 from textual.screen import ModalScreen
-from textual.widgets import Static
 
 from klineage_tui.actions import bindings_for
 from klineage_tui.keys import shown_key
+from klineage_tui.screens.dialog import ListDialog
 from klineage_tui.text.columns import clip, pad, widest
 from klineage_tui.text.line import Line, compose
 from klineage_tui.text.sanitize import sanitize
@@ -26,59 +25,28 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _NAME = 62  # cells of a name in a list
-_FRAME_ROWS = 9  # border, padding, title, question, keys and their margins
 
 
-class Choose(ModalScreen[T | None], Generic[T]):
+class Choose(ListDialog[T | None], Generic[T]):
     """One of several things, each with a row that says what it is; dismissed with it, or None."""
-
-    BINDINGS = [*bindings_for("dialog")]
-    DEFAULT_CSS = """
-    Choose { align: center middle; background: $background 60%; }
-    Choose > Vertical {
-        width: 110; max-width: 94%; height: auto; max-height: 90%;
-        background: $surface; border: round $accent; padding: 1 2;
-    }
-    Choose .title { text-style: bold; }
-    Choose LineView { height: auto; margin-top: 1; }
-    Choose .keys { color: $muted; margin-top: 1; }
-    """
 
     def __init__(
         self, title: str, question: str, rows: Sequence[tuple[T, Line]], confirm: str, keys: dict[str, str]
     ) -> None:
-        super().__init__()
-        self._title, self._question, self._rows = sanitize(title), sanitize(question), rows
-        self._confirm, self._keys = confirm, keys
+        super().__init__(title, question, confirm, keys)
+        self._rows = rows
 
-    def compose(self) -> ComposeResult:
-        with Vertical():
-            yield Static(self._title, classes="title", markup=False)
-            yield Static(self._question, markup=False)
-            yield LineView(Lines([line for _, line in self._rows]))
-            yes, no = shown_key(self._keys["dialog-confirm"]), shown_key(self._keys["dialog-cancel"])
-            yield Static(f"{yes} {self._confirm}   {no} goes back", classes="keys", markup=False)
-        yield TooSmall()
+    def answer(self) -> ComposeResult:
+        yield LineView(Lines([line for _, line in self._rows]))
 
     def on_mount(self) -> None:
         view = self.query_one(LineView)
         view.show(view.document)
-        view.focus()
-
-    def on_resize(self) -> None:
-        self.query_one(LineView).styles.max_height = max(1, self.size.height * 90 // 100 - _FRAME_ROWS)
-
-    def on_line_view_opened(self, message: LineView.Opened) -> None:
-        message.stop()
-        self.action_dialog_confirm()
 
     def action_dialog_confirm(self) -> None:
         for view in self.query(LineView):  # none yet, where a key is faster than the first paint
             row = view.cursor_row
             self.dismiss(self._rows[row][0] if row < len(self._rows) else None)
-
-    def action_dialog_cancel(self) -> None:
-        self.dismiss(None)
 
 
 class RevisionsScreen(ModalScreen[None]):

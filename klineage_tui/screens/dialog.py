@@ -1,4 +1,4 @@
-"""Small questions on top of a place: yes or no, a typed reason, and what forms share."""
+"""Small questions on top of a place: yes or no, a typed reason, and what forms and lists share."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ from textual.widgets import Input, Static
 from klineage_tui.actions import bindings_for
 from klineage_tui.keys import shown_key
 from klineage_tui.text.sanitize import sanitize
+from klineage_tui.widgets.lines import LineView
 from klineage_tui.widgets.too_small import TooSmall
 
 Answer = TypeVar("Answer")
+_FRAME_ROWS = 9  # of a list: border, padding, title, question, keys and their margins
 
 
 class Dialog(ModalScreen[Answer]):
@@ -45,11 +47,15 @@ class Dialog(ModalScreen[Answer]):
     def compose(self) -> ComposeResult:
         with Vertical():
             yield Static(self._title, classes="title", markup=False)
-            yield Static(self._question, markup=False)
+            yield Static(self._question, classes="question", markup=False)
             yield from self.answer()
-            yes, no = shown_key(self._keys["dialog-confirm"]), shown_key(self._keys["dialog-cancel"])
-            yield Static(f"{yes} {self._confirm}   {no} {self._cancel}", classes="keys", markup=False)
+            yield Static(self.keys_line(self._confirm, self._cancel), classes="keys", markup=False)
         yield TooSmall()
+
+    def keys_line(self, confirm: str, cancel: str) -> str:
+        """What the two keys do; where there is nothing to confirm, only how to leave."""
+        yes, no = shown_key(self._keys["dialog-confirm"]), shown_key(self._keys["dialog-cancel"])
+        return f"{yes} {confirm}   {no} {cancel}" if confirm else f"{no} {cancel}"
 
     def answer(self) -> ComposeResult:
         """Widgets between the question and the keys."""
@@ -80,6 +86,29 @@ class FormDialog(Dialog[Answer]):
 
     def action_dialog_confirm(self) -> None:
         """Dismiss with what is typed, or say what is missing."""
+        raise NotImplementedError
+
+
+class ListDialog(Dialog[Answer]):
+    """A dialog with rows that scroll, as high as they are where there is room; enter or a click on a row answers."""
+
+    DEFAULT_CSS = """
+    ListDialog > Vertical { width: 110; max-width: 94%; }
+    ListDialog LineView { height: auto; margin-top: 1; }
+    """
+
+    def on_mount(self) -> None:
+        self.query_one(LineView).focus()
+
+    def on_resize(self) -> None:
+        self.query_one(LineView).styles.max_height = max(1, self.size.height * 90 // 100 - _FRAME_ROWS)
+
+    def on_line_view_opened(self, message: LineView.Opened) -> None:
+        message.stop()
+        self.action_dialog_confirm()
+
+    def action_dialog_confirm(self) -> None:
+        """Dismiss with what the rows answer."""
         raise NotImplementedError
 
 

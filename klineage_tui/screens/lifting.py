@@ -6,69 +6,35 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from textual.app import ComposeResult
-from textual.containers import Vertical
-from textual.screen import ModalScreen
-from textual.widgets import Static
 
-from klineage_tui.actions import bindings_for
-from klineage_tui.keys import shown_key
 from klineage_tui.presentation.lifting import lift_counts, lift_lines
+from klineage_tui.screens.dialog import ListDialog
 from klineage_tui.screens.place import Place
-from klineage_tui.text.sanitize import sanitize
 from klineage_tui.widgets.lines import Lines, LineView
-from klineage_tui.widgets.too_small import TooSmall
 
 if TYPE_CHECKING:
     from klineage.lineage import Workspace
     from klineage.skill.library import Library
     from klineage.skill.lift.shelving import Lift
 
-_FRAME_ROWS = 9  # border, padding, title, question, keys and their margins
 _WIDE = 104
 
 
-class LiftDialog(ModalScreen[bool]):
+class LiftDialog(ListDialog[bool]):
     """What lifting comes to, a row or more for each optimization; dismissed with True when it is to be written."""
 
-    BINDINGS = [*bindings_for("dialog")]
-    DEFAULT_CSS = """
-    LiftDialog { align: center middle; background: $background 60%; }
-    LiftDialog > Vertical {
-        width: 110; max-width: 94%; height: auto; max-height: 90%;
-        background: $surface; border: round $accent; padding: 1 2;
-    }
-    LiftDialog .title { text-style: bold; }
-    LiftDialog LineView { height: auto; margin-top: 1; }
-    LiftDialog .keys { color: $muted; margin-top: 1; }
-    """
-
     def __init__(self, lifts: Sequence[Lift], where: str, keys: dict[str, str]) -> None:
-        super().__init__()
-        self._lifts, self._where, self._keys = lifts, sanitize(where), keys
         self._writes = any(one.state in ("new", "updated") for one in lifts)
+        confirm = "writes them to the library" if self._writes else ""
+        super().__init__(f"Lift cards from {where}", lift_counts(lifts), confirm, keys)
+        self._lifts = lifts
 
-    def compose(self) -> ComposeResult:
-        with Vertical():
-            yield Static(f"Lift cards from {self._where}", classes="title", markup=False)
-            yield Static(lift_counts(self._lifts), markup=False)
-            yield LineView(cursor=False)
-            yes, no = shown_key(self._keys["dialog-confirm"]), shown_key(self._keys["dialog-cancel"])
-            keys = f"{yes} writes them to the library   {no} goes back" if self._writes else f"{no} goes back"
-            yield Static(keys, classes="keys", markup=False)
-        yield TooSmall()
-
-    def on_mount(self) -> None:
-        self.query_one(LineView).focus()
+    def answer(self) -> ComposeResult:
+        yield LineView(cursor=False)
 
     def on_resize(self) -> None:
-        view = self.query_one(LineView)
-        view.styles.max_height = max(1, self.size.height * 90 // 100 - _FRAME_ROWS)
         cells = min(_WIDE, self.size.width * 94 // 100 - 6) - 2
-        view.show(Lines(lift_lines(self._lifts, cells)), keep_position=True)
-
-    def on_line_view_opened(self, message: LineView.Opened) -> None:
-        message.stop()
-        self.action_dialog_confirm()
+        self.query_one(LineView).show(Lines(lift_lines(self._lifts, cells)), keep_position=True)
 
     def action_dialog_confirm(self) -> None:
         self.dismiss(self._writes)

@@ -8,16 +8,12 @@ from typing import TYPE_CHECKING
 from klineage.errors import KlineageError
 from klineage.numbers import plural
 from klineage.proposer.cancel import Cancel
-from textual.app import ComposeResult
-from textual.containers import Vertical
-from textual.screen import ModalScreen
 from textual.widgets import Static
 
-from klineage_tui.actions import bindings_for
 from klineage_tui.crash import log_exception
 from klineage_tui.keys import shown_key
+from klineage_tui.screens.dialog import Dialog
 from klineage_tui.text.sanitize import sanitize
-from klineage_tui.widgets.too_small import TooSmall
 
 if TYPE_CHECKING:
     from klineage.lineage import Step
@@ -25,19 +21,10 @@ if TYPE_CHECKING:
     from klineage.walk.putting_back import Ask
 
 
-class SealDialog(ModalScreen[bool]):
+class SealDialog(Dialog[bool]):
     """Dismissed with True when the lineage was sealed."""
 
-    BINDINGS = [*bindings_for("dialog")]
-    DEFAULT_CSS = """
-    SealDialog { align: center middle; background: $background 60%; }
-    SealDialog > Vertical {
-        width: 72; max-width: 90%; height: auto; max-height: 90%;
-        background: $surface; border: round $accent; padding: 1 2;
-    }
-    SealDialog .title { text-style: bold; }
-    SealDialog .keys { color: $muted; margin-top: 1; }
-    """
+    DEFAULT_CSS = "SealDialog > Vertical { width: 72; }"
 
     def __init__(
         self,
@@ -49,57 +36,40 @@ class SealDialog(ModalScreen[bool]):
         ask: Ask | None = None,
     ) -> None:
         """``asked`` names who may be asked, through ``ask``, for the forward edits of their steps."""
-        super().__init__()
-        self._asked, self._ask = asked, ask
+        question = (
+            f"Turn {plural(states - 1, 'accepted step')} round: derive each one forward again, gate all "
+            f"{states} states, and write the lineage from naive to expert. {_undecided(pending)}{_asked(asked)}"
+        )
+        super().__init__("Seal the lineage", question, "seals it", keys)
+        self._ask = ask
         self._walk = walk
         self._states = states
-        self._pending = pending
-        self._keys = keys
-        self._cancel = Cancel()
+        self._stop = Cancel()
         self._phase = "asking"  # then "running", then "done" or "failed"
         self._lines: list[str] = []
 
-    def compose(self) -> ComposeResult:
-        question = (
-            f"Turn {plural(self._states - 1, 'accepted step')} round: derive each one forward again, gate all "
-            f"{self._states} states, and write the lineage from naive to expert. {_undecided(self._pending)}"
-            f"{_asked(self._asked)}"
-        )
-        with Vertical():
-            yield Static("Seal the lineage", classes="title", markup=False)
-            yield Static(question, id="seal-text", markup=False)
-            yield Static(self._help("seals it", "goes back"), classes="keys", markup=False)
-        yield TooSmall()
-
-    def _help(self, yes: str, no: str) -> str:
-        parts = []
-        if yes:
-            parts.append(f"{shown_key(self._keys['dialog-confirm'])} {yes}")
-        parts.append(f"{shown_key(self._keys['dialog-cancel'])} {no}")
-        return "   ".join(parts)
-
     def _show(self, lines: list[str], keys: str) -> None:
-        self.query_one("#seal-text", Static).update("\n".join(sanitize(line) for line in lines[-12:]))
+        self.query_one(".question", Static).update("\n".join(sanitize(line) for line in lines[-12:]))
         self.query_one(".keys", Static).update(keys)
 
     def action_dialog_confirm(self) -> None:
         if self._phase == "asking":
             self._phase = "running"
-            self._show(["starting …"], self._help("", "stops it; nothing is written then"))
+            self._show(["starting …"], self.keys_line("", "stops it; nothing is written then"))
             self.run_worker(self._work, thread=True, exit_on_error=False)
         elif self._phase != "running":
             self.dismiss(self._phase == "done")
 
     def action_dialog_cancel(self) -> None:
         if self._phase == "running":
-            self._cancel.set()
+            self._stop.set()
         else:
             self.dismiss(self._phase == "done")
 
     def _work(self) -> None:
         try:
             steps = self._walk.seal(
-                lambda text: self.app.call_from_thread(self._progress, text), self._cancel, self._ask
+                lambda text: self.app.call_from_thread(self._progress, text), self._stop, self._ask
             )
         except KlineageError as problem:
             self.app.call_from_thread(self._failed, str(problem))
@@ -116,7 +86,7 @@ class SealDialog(ModalScreen[bool]):
             self.query_one(".title", Static).update(
                 f"Seal the lineage: {text.split()[0][1:]} of {plural(self._states - 1, 'transition')}"
             )
-        self._show(self._lines, self._help("", "stops it; nothing is written then"))
+        self._show(self._lines, self.keys_line("", "stops it; nothing is written then"))
 
     def _done(self, steps: tuple[Step, ...]) -> None:
         self._phase = "done"
@@ -132,14 +102,14 @@ class SealDialog(ModalScreen[bool]):
         way_on = (
             f"After this, {key['history']} shows the lineage in History, {key['lift']} lifts cards from it."
         )
-        self._show([*self._lines, "", *reasons[:2], sentence, way_on], self._help("closes", "closes"))
+        self._show([*self._lines, "", *reasons[:2], sentence, way_on], self.keys_line("closes", "closes"))
 
     def _failed(self, sentence: str) -> None:
         self._phase = "failed"
-        self._show([*self._lines, "", sentence], self._help("closes", "closes"))
+        self._show([*self._lines, "", sentence], self.keys_line("closes", "closes"))
 
     def on_unmount(self) -> None:
-        self._cancel.leave()
+        self._stop.leave()
 
 
 def _undecided(pending: int) -> str:

@@ -170,7 +170,7 @@ async def test_skip_then_seal(make_app: MakeApp, walk: Walk) -> None:
         await pilot.press("S")
         await until(lambda: isinstance(app.screen, SealDialog))
         await pilot.press("enter")
-        await until(lambda: "Sealed: 2 states" in str(app.screen.query_one("#seal-text").render()))
+        await until(lambda: "Sealed: 2 states" in str(app.screen.query_one(".question").render()))
         await pilot.press("enter")
         await until(lambda: "sealed" in induce(app).query_one("#heading", TitleRow).text)
     assert [step.number for step in walk.forward()] == [0, 1]
