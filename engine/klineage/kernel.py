@@ -8,6 +8,7 @@ from typing import Literal, get_args
 
 Surface = Literal["triton", "c", "cuda"]
 SURFACES: tuple[Surface, ...] = get_args(Surface)
+SUFFIXES: dict[str, Surface] = {".py": "triton", ".c": "c", ".cu": "cuda", ".cuh": "cuda"}
 
 
 @dataclass(frozen=True, order=True)

@@ -57,11 +57,13 @@ def gate_command(parser: argparse.ArgumentParser) -> Run:
 
 
 def _gate(arguments: argparse.Namespace) -> int:
-    from klineage.gate import GateRequest, Verdict, gate
+    from klineage.gate import GateRequest, Verdict, expect, gate
+
+    use_host(arguments)
+    expect(arguments.file, arguments.surface, arguments.fresh)  # it begins while the rest is imported
     from klineage.walk.opening import default_platform
     from klineage.workload import load
 
-    use_host(arguments)
     workload = load(arguments.workload)
     kernel = _kernel(arguments.file, workload, arguments)
     against = _kernel(arguments.against, workload, arguments) if arguments.against else None

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from klineage.errors import KlineageError
-from klineage.platform import Platform, detect, exceeded, limits, parse, satisfies
+from klineage.platform import Platform, detect, exceeded, limits, parse, satisfies, this_machine
 from klineage.platform.detect import cpu_platform, parse_gpu
 
 
@@ -125,6 +126,24 @@ def test_this_machine() -> None:
     compilers = [tool for tool in (machine.gcc, machine.clang) if tool]
     assert all(tool.version[0].isdigit() for tool in compilers)
     assert machine.packages["numpy"]
+
+
+def test_programs_that_fail_or_are_not_there_are_no_compilers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = {"nvcc": "echo broken; exit 3", "nvidia-smi": "exit 9", "gcc": "echo 'gcc (Debian) 12.2.0'"}
+    for name, text in texts.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    machine = detect()
+    assert (machine.nvcc, machine.clang, machine.gpus) == (None, None, ())
+    assert machine.gcc is not None
+    assert machine.gcc.version == "12.2.0"
+
+
+def test_a_machine_is_looked_at_once() -> None:
+    assert this_machine() is this_machine()
 
 
 def test_detection_imports_nothing_heavy() -> None:

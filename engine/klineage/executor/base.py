@@ -28,6 +28,7 @@ class Slot:
     kind: str
     device: str = ""
     parent: Parent | None = None
+    starting: Parent | None = None  # not ready yet
     busy: bool = False
     suspect: bool = False  # its device must show that it works before the next job
     failures: int = 0  # of the device, in a row
@@ -54,6 +55,10 @@ class Executor(ABC):
     @abstractmethod
     def machine(self, cancel: threading.Event | None = None) -> Machine:
         """What the machine is. Raises Died when it cannot be asked."""
+
+    def sees_gpu(self) -> bool:
+        """Whether there is a sign of a GPU that needs no question; without one, ``machine`` knows."""
+        return False
 
     def _devices(self, cancel: threading.Event | None) -> list[str]:
         """The GPUs to share jobs among: those that are like the first. An only one is left to the driver to find."""
@@ -145,11 +150,15 @@ class Executor(ABC):
         return tuple(parent.pid for parent in parents if parent is not None and parent.alive())
 
     def close(self) -> None:
-        """End every worker and all of their children; one that is just starting ends once it has started."""
+        """End every worker and all of their children; one that is just starting too, by whoever waits for it."""
         self._closings += 1
-        for slots in list(self._slots.values()):
-            for slot in slots:
-                self._discard(slot)
+        slots = [slot for slots in list(self._slots.values()) for slot in slots]
+        for slot in slots:  # all at once: each takes its time
+            for parent in (slot.parent, slot.starting):
+                if parent is not None:
+                    parent.dismiss(starting=parent is slot.starting)
+        for slot in slots:
+            self._discard(slot)
 
     @contextmanager
     def _taken(self, kind: str, cancel: threading.Event | None) -> Iterator[Slot]:
@@ -185,8 +194,10 @@ class Executor(ABC):
             return parent
         self._discard(slot)
         closings = self._closings
-        parent = self._launch(slot.kind, slot.device)
+        parent = slot.starting = self._launch(slot.kind, slot.device)
         try:
+            if closings != self._closings:  # between the look and the launch
+                parent.dismiss(starting=True)
             parent.greet(cancel)
             if closings != self._closings:
                 raise Died("was ended while it started")
@@ -200,6 +211,8 @@ class Executor(ABC):
         except BaseException:
             parent.close(_SHORT)
             raise
+        finally:
+            slot.starting = None
         slot.parent = parent
         return parent
 

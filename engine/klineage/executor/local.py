@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import functools
 import os
 import sys
 import threading
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from klineage.executor.base import Executor
 from klineage.executor.parent import Died, Parent
-from klineage.platform import Machine, detect
+from klineage.platform import Machine, this_machine
 from klineage.worker.environment import kept
 
 
@@ -34,18 +34,22 @@ class LocalExecutor(Executor):
             raise Died(f"cannot start: {error}") from error
 
     def machine(self, cancel: threading.Event | None = None) -> Machine:
-        return _detected()
+        return this_machine()
+
+    def sees_gpu(self) -> bool:
+        return bool(_gpus_of_the_driver()) and self._environment.get("CUDA_VISIBLE_DEVICES") != ""
 
     def _devices(self, cancel: threading.Event | None) -> list[str]:
         visible = self._environment.get("CUDA_VISIBLE_DEVICES")
         if visible is None:
-            return super()._devices(cancel)
+            return [""] if len(_gpus_of_the_driver()) == 1 else super()._devices(cancel)
         return [name.strip() for name in visible.split(",") if name.strip()] or [""]
 
 
 _SAFE_PATH = ("-P",) if sys.version_info >= (3, 11) else ()  # a numpy.py in the current folder is not numpy
+_DRIVER = Path("/proc/driver/nvidia/gpus")
 
 
-@functools.lru_cache(maxsize=1)
-def _detected() -> Machine:
-    return detect()
+def _gpus_of_the_driver() -> list[Path]:
+    """A folder for each GPU that NVIDIA's driver has on this Linux; it costs no time, where nvidia-smi may take a second."""
+    return list(_DRIVER.iterdir()) if _DRIVER.is_dir() else []

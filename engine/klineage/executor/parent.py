@@ -218,6 +218,15 @@ class Parent:
     def alive(self) -> bool:
         return self._process.poll() is None
 
+    def dismiss(self, starting: bool) -> None:
+        """Tell it to end, and do not wait: the end of its input says so, to one that is ``starting`` a signal."""
+        if starting:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGTERM)
+        else:
+            with contextlib.suppress(OSError):
+                self._in.close()
+
     def close(self, patience: float = 2.0) -> None:
         """End it: the end of its input is enough; one that takes longer than ``patience`` is killed with its group."""
         with contextlib.suppress(OSError):

@@ -18,7 +18,7 @@ from klineage.gate.verdict import (
     Trust,
     Verdict,
 )
-from klineage.gate.warmth import prepare
+from klineage.gate.warmth import expect, prepare
 
 __all__ = [
     "POLICY",
@@ -36,6 +36,7 @@ __all__ = [
     "Trust",
     "Verdict",
     "capabilities",
+    "expect",
     "gate",
     "prepare",
     "report_from_json",

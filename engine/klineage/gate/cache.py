@@ -18,7 +18,7 @@ from klineage.files import write_whole
 from klineage.gate.record import report_from_json, report_to_json
 from klineage.gate.request import GateRequest
 from klineage.gate.verdict import Report, Verdict
-from klineage.platform import Machine
+from klineage.platform import Machine, this_machine
 
 
 def folder() -> Path:
@@ -65,11 +65,8 @@ def compiler(surface: str) -> str:
     return "missing"
 
 
-@functools.lru_cache(maxsize=1)
 def _cpu() -> str:
-    from klineage.platform import detect
-
-    machine = detect()
+    machine = this_machine()
     return f"{machine.cpu} {machine.cpu_platform} {machine.gpu}"
 
 
@@ -113,10 +110,19 @@ def _lasting(report: Report) -> bool:
     return all(s.verdict in lasting and s.reason not in ("cancelled", "stale") for s in report.stages)
 
 
-def store_report(name: str, report: Report) -> None:
-    """Keep a report that another run would repeat: decided, and not by noise, time or a missing tool."""
+def store_report(name: str, report: Report, source: bytes) -> None:
+    """Keep a report that another run would repeat: decided, and not by noise, time or a missing tool.
+
+    source: the kernel's text, of which something is known from now on.
+    """
     if _lasting(report):
         _write("reports", name, report_to_json(report).encode())
+        _write("sources", hashlib.sha256(source).hexdigest(), b"true")
+
+
+def knows(source: bytes) -> bool:
+    """Whether some report of a kernel with this text may be kept, on whatever workload and platform."""
+    return _path("sources", hashlib.sha256(source).hexdigest()).exists()
 
 
 def load_counts(name: str) -> dict[str, int] | None:

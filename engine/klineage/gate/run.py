@@ -79,7 +79,7 @@ def gate(
         reproduce=reproduce(request, session.seeds, tuple(results)),
     )
     if name and keep and profiled:
-        cache.store_report(name, report)
+        cache.store_report(name, report, request.kernel.source)
     return report
 
 

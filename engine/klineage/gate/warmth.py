@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import threading
+from pathlib import Path
 
 from klineage.errors import KlineageError
 from klineage.executor import Cancelled, Died, Executor, current
-from klineage.kernel import Surface
+from klineage.gate import cache
+from klineage.kernel import SUFFIXES, SURFACES, Surface
 
 _KINDS: dict[str, tuple[str, ...]] = {
     "c": ("native",),
@@ -19,6 +21,26 @@ _KINDS: dict[str, tuple[str, ...]] = {
 def prepare(surface: Surface) -> None:
     """Start the surface's workers in the background; returns at once."""
     begin(current(), surface)
+
+
+def expect(file: Path, surface: str | None = None, fresh: bool = False) -> None:
+    """A gate of this file is about to be asked for: begin what it will wait for; returns at once.
+
+    That is a look at the machine, and the workers, unless some report of the file's text may be kept (``fresh``: even
+    then). surface: where the file's name does not tell. A file that cannot be read is left to whoever reads it next.
+    """
+    executor = current()
+    threading.Thread(target=_look, args=(executor,), name="look", daemon=True).start()
+    known = next((s for s in SURFACES if s == surface), SUFFIXES.get(file.suffix.lower()))
+    if known is not None and file.is_file():
+        with contextlib.suppress(OSError):
+            if fresh or not cache.knows(file.read_bytes()):
+                begin(executor, known)
+
+
+def _look(executor: Executor) -> None:
+    with contextlib.suppress(Died, Cancelled):  # the gate asks the same, and says what is wrong
+        executor.machine()
 
 
 def begin(executor: Executor, surface: Surface, platform: str = "") -> None:
@@ -45,6 +67,9 @@ def _judge(executor: Executor, surface: Surface, platform: str) -> None:
     with contextlib.suppress(
         Died, Cancelled, KlineageError
     ):  # the gate asks the same, and says what is wrong
+        if not platform and executor.sees_gpu():
+            _start(executor, "gpu")
+            return
         gpu = executor.machine().gpu
         if gpu is not None and (not platform or satisfies(gpu.platform, platform)):
             _start(executor, "gpu")

@@ -1,6 +1,6 @@
 """Hardware: how platforms are named and ordered, what they allow, and what this machine is."""
 
-from klineage.platform.detect import Gpu, Machine, Tool, detect, machine_from
+from klineage.platform.detect import Gpu, Machine, Tool, detect, machine_from, this_machine
 from klineage.platform.limits import Limits, exceeded, limits
 from klineage.platform.order import CPU_LEVELS, Platform, parse, satisfies
 
@@ -17,4 +17,5 @@ __all__ = [
     "machine_from",
     "parse",
     "satisfies",
+    "this_machine",
 ]

@@ -7,6 +7,7 @@ import platform
 import re
 import shutil
 import subprocess
+import threading
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -20,6 +21,7 @@ _FLAGS = {  # what each x86-64 level adds, by the names of /proc/cpuinfo
     "x86-64-v4": {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"},
 }
 _PACKAGES = ("torch", "triton", "numpy")
+_GPU_FIELDS = "name,compute_cap,memory.total,driver_version,uuid"
 
 
 @dataclass(frozen=True)
@@ -69,10 +71,24 @@ def machine_from(data: Any) -> Machine:
         raise ValueError(f"not a description of a machine: {error}") from error
 
 
+_guard = threading.Lock()
+_here: list[Machine] = []
+
+
+def this_machine() -> Machine:
+    """What ``detect`` finds, looked for once in this process; whoever asks meanwhile waits for it."""
+    with _guard:
+        if not _here:
+            _here.append(detect())
+        return _here[0]
+
+
 def detect() -> Machine:
-    """Look at this machine (some 50 ms: it runs nvidia-smi and the compilers with a version flag)."""
+    """Look at this machine (some 50 ms: it runs nvidia-smi and the compilers with a version flag, all at once)."""
     model, flags = _cpu_info(Path("/proc/cpuinfo"))
-    gpus = _gpus()
+    smi = _begun(["nvidia-smi", f"--query-gpu={_GPU_FIELDS}", "--format=csv,noheader,nounits"])
+    tools = {name: _asked(name) for name in ("gcc", "clang", "nvcc")}
+    gpus = _gpus(_said(smi) or "")
     return Machine(
         system=f"{platform.system()} {platform.machine()}",
         cpu=model or platform.processor() or platform.machine(),
@@ -80,9 +96,9 @@ def detect() -> Machine:
         cores=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
         memory_bytes=_memory(),
         gpu=gpus[0] if gpus else None,
-        gcc=_tool("gcc"),
-        clang=_tool("clang"),
-        nvcc=_tool("nvcc"),
+        gcc=_tool(*tools["gcc"]),
+        clang=_tool(*tools["clang"]),
+        nvcc=_tool(*tools["nvcc"]),
         packages={name: _version(name) for name in _PACKAGES},
         gpus=gpus,
     )
@@ -117,26 +133,36 @@ def _memory() -> int:
         return 0
 
 
-def _output(command: list[str]) -> str | None:
-    """What a program prints, or None when it is missing, fails or hangs."""
+def _begun(command: list[str]) -> subprocess.Popen[str] | None:
+    """A program that has been started; None when it is missing."""
     try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, errors="replace", timeout=10, check=True
-        )
-    except (OSError, subprocess.SubprocessError):
+        return subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, errors="replace"
+        )  # fmt: skip
+    except OSError:
         return None
-    return done.stdout
 
 
-def _gpus() -> tuple[Gpu, ...]:
-    fields = "name,compute_cap,memory.total,driver_version,uuid"
-    text = _output(["nvidia-smi", f"--query-gpu={fields}", "--format=csv,noheader,nounits"])
-    found = [parse_gpu(line) for line in (text or "").splitlines()]
+def _said(process: subprocess.Popen[str] | None) -> str | None:
+    """What a program printed, or None when it is missing, fails or hangs."""
+    if process is None:
+        return None
+    with process:
+        try:
+            text = process.communicate(timeout=10)[0]
+        except subprocess.TimeoutExpired:
+            process.kill()
+            return None
+    return text if process.returncode == 0 else None
+
+
+def _gpus(text: str) -> tuple[Gpu, ...]:
+    found = [parse_gpu(line) for line in text.splitlines()]
     return tuple(gpu for gpu in found if gpu)
 
 
 def parse_gpu(text: str) -> Gpu | None:
-    """The first GPU in what ``nvidia-smi`` prints for the fields that ``_gpus`` asks for (the last may be missing)."""
+    """The first GPU in what ``nvidia-smi`` prints for the fields that ``detect`` asks for (the last may be missing)."""
     parts = [part.strip() for part in text.strip().splitlines()[0].split(",")] if text.strip() else []
     if len(parts) not in (4, 5) or not re.fullmatch(r"\d+\.\d", parts[1]):
         return None
@@ -144,9 +170,14 @@ def parse_gpu(text: str) -> Gpu | None:
     return Gpu(parts[0], f"nvidia-sm{parts[1].replace('.', '')}", memory, parts[3], *parts[4:])
 
 
-def _tool(name: str) -> Tool | None:
+def _asked(name: str) -> tuple[str | None, subprocess.Popen[str] | None]:
+    """Where a compiler is, and the question what version it has."""
     path = shutil.which(name)
-    text = _output([path, "--version"]) if path else None
+    return path, _begun([path, "--version"]) if path else None
+
+
+def _tool(path: str | None, process: subprocess.Popen[str] | None) -> Tool | None:
+    text = _said(process)
     if path is None or text is None:
         return None
     found = re.search(r"release (\d+\.\d+)|(\d+\.\d+\.\d+)", text)

@@ -7,13 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from klineage.errors import KlineageError
+from klineage.kernel import SUFFIXES as SUFFIXES
 from klineage.kernel import Kernel, Surface
 from klineage.workload import Workload
 
 #: More than any hand-written kernel; a file beyond it is refused before it is read into memory.
 MAX_BYTES = 1024 * 1024
 
-SUFFIXES: dict[str, Surface] = {".py": "triton", ".c": "c", ".cu": "cuda", ".cuh": "cuda"}
 _SURFACES = tuple(dict.fromkeys(SUFFIXES.values()))
 
 

@@ -36,7 +36,10 @@ def main(argv: Sequence[str] | None = None, source: str = "") -> None:
 
     if arguments.once is None:
         serve(arguments.kind, source, arguments.idle)
-        return
+        sys.stderr.flush()
+        os._exit(
+            0
+        )  # taking torch down in good order would take half a second, and there is nothing left to lose
     request = json.loads(Path(arguments.once).read_text(encoding="utf-8"))
     print(json.dumps(run_once(request, arguments.kind)))
 

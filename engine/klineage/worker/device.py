@@ -133,17 +133,23 @@ def try_share(device: str) -> Callable[[], None] | None:
         return kept.close
 
 
-def open_torch() -> None:
-    """Make the context of the GPU, and load what every case uses: what takes long in a fresh process."""
+def open_torch(called: Callable[[], bool]) -> None:
+    """Make the context of the GPU, and load what every case uses: what takes long in a fresh process.
+
+    called: whether a job waits already; it needs one or the other of these, which it then sees to itself.
+    """
     import torch
 
     from klineage.worker import launches, on_device
 
-    if torch.cuda.is_available():
-        torch.set_num_threads(1)
-        torch.zeros(1, device="cuda")
-        launches.open_profiler()
-        on_device.rehearse("cuda")
+    if not torch.cuda.is_available():
+        return
+    torch.set_num_threads(1)
+    torch.zeros(1, device="cuda")
+    for step in (launches.open_profiler, functools.partial(on_device.rehearse, "cuda")):
+        if called():
+            return
+        step()
 
 
 def health(channel: Channel) -> None:

@@ -128,7 +128,7 @@ def _child(body: Callable[[Channel], None], read: int, write: int, log: int, kee
     status = 1
     try:
         os.setsid()
-        for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python had them ignored
+        for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGTERM):  # Python and the server see to them
             signal.signal(number, signal.SIG_DFL)
         null = os.open(os.devnull, os.O_RDONLY)
         os.dup2(null, 0)
@@ -189,12 +189,14 @@ def keep_apart(pid: int, apart: bool) -> None:
 
 def end(children: list[Child]) -> None:
     """Kill every child with its whole group, wait, and end what it left behind elsewhere."""
-    for child in children:
+    for child in children:  # all before any is waited for: a driver takes its time to give a device back
         with contextlib.suppress(ProcessLookupError):
             os.killpg(child.pid, signal.SIGKILL)
         if child.status is None:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(child.pid, signal.SIGKILL)
+    for child in children:
+        if child.status is None:
             child.status = os.waitpid(child.pid, 0)[1]
         for descriptor in (child.inbox, child.outbox, child.log):
             if descriptor not in child.closed:

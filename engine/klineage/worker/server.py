@@ -14,9 +14,9 @@ import gc
 import importlib
 import json
 import os
-import platform
 import re
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -30,6 +30,7 @@ from klineage.worker.correctness import correctness
 from klineage.worker.faults import KernelFault, WorkerError
 from klineage.worker.home import open_cache, open_home
 from klineage.worker.jobs import Context, Result, single, verdict
+from klineage.worker.preload import preload
 from klineage.worker.process import fault_record
 from klineage.worker.spares import Spares
 from klineage.worker.watch import Cancelled, Closed, Control
@@ -39,38 +40,6 @@ MOST_SPARES = 5  # a gate judges with two and times with one; the two of the nex
 _MIB_FOR_A_SPARE = 10_000  # of the device's memory; a spare takes half of a thousand
 _IMPORTS_TORCH = re.compile(rb"^(import|from) torch\b", re.MULTILINE)
 _MEASURES = ("time_triton", "time_cuda", "count_gpu")  # jobs that want the device for themselves
-
-
-def _preload(kind: str) -> dict[str, str]:
-    """Import what the kind's children will need. Returns versions; a missing package has none."""
-    versions = {"python": platform.python_version()}
-    wanted = ("numpy",) if kind == "native" else ("numpy", "torch", "triton")
-    for name in wanted:
-        try:
-            versions[name] = str(getattr(importlib.import_module(name), "__version__", "unknown"))
-        except ImportError:
-            continue
-    importlib.import_module("numpy.random")
-    if {"torch", "triton"} <= set(versions):
-        _preload_triton(kind)
-    return versions
-
-
-def _preload_triton(kind: str) -> None:
-    """What every child would otherwise do again: late imports, patches, and hashing triton itself."""
-    if kind == "interpreter":
-        importlib.import_module("klineage.worker.triton_interpreter").install()
-    importlib.import_module("triton.experimental.gluon")
-    importlib.import_module("klineage.worker.triton_load")
-    if kind == "interpreter":
-        return
-    importlib.import_module(
-        "klineage.worker.triton_compile" if kind == "compiler" else "klineage.worker.triton_gpu"
-    )
-    for name in ("triton.runtime.cache", "triton.compiler.compiler"):  # it has moved between versions
-        key = getattr(importlib.import_module(name), "triton_key", None)
-        if key is not None:
-            key()
 
 
 def _operations(kind: str) -> dict[str, Callable[[dict[str, Any], Context], Result]]:
@@ -203,7 +172,7 @@ def _prepare(kind: str) -> dict[str, str]:
         os.environ["TRITON_INTERPRET"] = "1"
     limits.adopt_orphans()
     limits.prepare()
-    versions = _preload(kind)
+    versions = preload(kind)
     gc.freeze()  # a collection in a child would copy every page that it shares with this process
     return versions
 
@@ -220,6 +189,7 @@ def serve(kind: str, source: str = "", idle_seconds: float | None = None) -> Non
         while data:
             data = data[os.write(writer, data) :]
 
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit())  # ends it while it still imports, its folder gone
     home, spares = "", None
     try:
         home = str(open_home())
@@ -229,7 +199,7 @@ def serve(kind: str, source: str = "", idle_seconds: float | None = None) -> Non
         _serve(kind, control, emit, idle_seconds, spares)
     except WorkerError as refusal:
         emit(refused=refusal.reason, summary=str(refusal))
-    except (Closed, BrokenPipeError):
+    except (Closed, BrokenPipeError, SystemExit):
         pass
     finally:
         if spares is not None:

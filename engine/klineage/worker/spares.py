@@ -7,8 +7,10 @@ that: it is as fresh as a child that is forked for its job, and is confined, as 
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import pickle
+import select
 import socket
 import tempfile
 import time
@@ -21,6 +23,7 @@ from klineage.worker.process import Channel, Child, Task, end, keep_apart, spawn
 
 IDLE_SECONDS = 60.0  # a spare holds memory of the device
 REST_SECONDS = 0.05  # a gate's next job comes sooner; none is made beside a measurement
+FIRST = 2  # a gate begins with so many; a driver opens its device for one after the other, so others come after them
 SETTLE_SECONDS = 30.0
 _TICK, _AGAIN = 0.02, 0.1
 
@@ -30,14 +33,15 @@ Release = Callable[[], None]
 class Spares:
     """At most ``most`` waiting children of a server.
 
-    initialise: what a spare does before it waits. reserve: asks for leave to do so on the device; returns how to
+    initialise: what a spare does before it waits; it may leave out what is left when the function that it is given says
+    that a job is there. reserve: asks for leave to do so on the device; returns how to
     give it back, or None for not now.
     """
 
     def __init__(
         self,
         most: int,
-        initialise: Callable[[], None],
+        initialise: Callable[[Callable[[], bool]], None],
         reserve: Callable[[], Release | None] = lambda: lambda: None,
         idle_seconds: float = IDLE_SECONDS,
     ) -> None:
@@ -121,11 +125,16 @@ class Spares:
             self._release = self.reserve()
         if self._release is None:
             return False
-        while len(self.waiting) < self.most:
-            child = spawn("spare", lambda channel: _wait(self.initialise, channel), line=_pair)
+        ready, first = os.pipe()  # closed by all of the first when they are open, or dead
+        for number in range(self.most - len(self.waiting)):
+            ends = (-1, first) if number < FIRST else (ready, -1)
+            body = functools.partial(_wait, self.initialise, *ends)
+            child = spawn("spare", body, tuple(end for end in ends if end >= 0), _pair)
             keep_apart(child.pid, True)
             self._opening.add(child.pid)
             self.waiting.append(child)
+        os.close(ready)
+        os.close(first)
         return True
 
     def _opened(self, child: Child) -> None:
@@ -148,11 +157,16 @@ def _pair() -> tuple[int, int]:
     return child.detach(), server.detach()
 
 
-def _wait(initialise: Callable[[], None], channel: Channel) -> None:
-    """Body of a spare."""
+def _wait(initialise: Callable[[Callable[[], bool]], None], ready: int, first: int, channel: Channel) -> None:
+    """Body of a spare. ``ready``: ends when it is its turn, unless it is one of the first, who close theirs."""
     server = os.getppid()
     limits.die_with_parent()
-    initialise()
+    if ready >= 0:
+        os.read(ready, 1)
+        os.close(ready)
+    initialise(lambda: bool(select.select([channel.line], [], [], 0)[0]))
+    if first >= 0:
+        os.close(first)
     channel.send(spare="ready")
     task, environment, folder = _taken(channel.line)
     if os.getppid() != server:

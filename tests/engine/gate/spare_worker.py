@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from klineage.worker import server
@@ -15,10 +16,14 @@ from klineage.worker.spares import Spares
 HOW, FOLDER, IDLE = sys.argv[1:4]
 
 
-def opened() -> None:
+def opened(called: Callable[[], bool]) -> None:
     """Note that it was begun, and after a while that it is done; or fail as told."""
     Path(FOLDER, f"begun-{os.getpid()}").touch()
-    time.sleep(0.4)
+    patience = time.monotonic() + (20 if HOW == "called" else 0.4)
+    while time.monotonic() < patience and not (HOW == "called" and called()):
+        time.sleep(0.01)
+    if HOW == "called":
+        Path(FOLDER, f"called-{os.getpid()}").touch()
     if HOW == "raises":
         raise RuntimeError("no device")
     if HOW == "crashes":
@@ -27,6 +32,6 @@ def opened() -> None:
     Path(FOLDER, f"open-{os.getpid()}").touch()
 
 
-server.spares_of = lambda kind, versions: Spares(2, opened, idle_seconds=float(IDLE))
+server.spares_of = lambda kind, versions: Spares(4 if HOW == "many" else 2, opened, idle_seconds=float(IDLE))
 server._MEASURES = ("time_c",)
 main(sys.argv[4:])

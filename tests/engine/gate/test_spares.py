@@ -128,3 +128,23 @@ def test_spares_end_with_their_parent_and_when_nothing_is_asked(spared: Make, tm
     closed.close()
     assert wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pids in own for pid in pids))
     assert idle.pids() == (parent,)
+
+
+def test_the_two_that_a_gate_begins_with_open_first(spared: Make, tmp_path: Path) -> None:
+    executor = spared("many")
+    ready(tmp_path, executor.pids()[0], 4)
+    times = {
+        what: sorted(p.stat().st_mtime_ns for p in tmp_path.glob(f"{what}-*")) for what in ("begun", "open")
+    }
+    assert times["begun"][1] < times["open"][0]  # both at once
+    assert times["open"][1] <= times["begun"][2]
+
+
+def test_a_job_does_not_wait_for_all_that_a_spare_would_do(
+    spared: Make, rows: Workload, c: MakeC, tmp_path: Path
+) -> None:
+    executor = spared("called")
+    assert wait_until(lambda: len(noted(tmp_path, "begun")) == 2)
+    report = run(executor, c(), rows, profiled=False)
+    assert report.stages[2].verdict is Verdict.PASS, report.why
+    assert len(noted(tmp_path, "called")) >= 2

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import base64
+import os
 import subprocess
-from collections.abc import Iterator
+import threading
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -65,7 +68,7 @@ def judged(workers: LocalExecutor, rows: Workload, body: str, folder: Path) -> d
         "op": "correctness",
         "kernel": kernel,
         "cases": [case("small", rows.sizes["small"], seed, seed, "normal") for seed in range(1, 5)],
-        "limits": {**POLICY.limits, "run_seconds": 5.0},
+        "limits": POLICY.limits,
         "workload": workload_job(rows, "c"),
     }
     return workers.submit("native", job)
@@ -121,3 +124,23 @@ def test_what_is_refused_changes_nothing(
     if not all(answer["layers"].get(layer) for layer in ("files", "small_folder", "no_signals_or_sockets")):
         pytest.skip("this system lacks a layer")
     assert answer["verdict"] == "pass", answer
+
+
+def eventually(condition: Callable[[], bool]) -> bool:
+    patience = time.monotonic() + 60
+    while not condition() and time.monotonic() < patience:
+        time.sleep(0.01)
+    return condition()
+
+
+def test_a_worker_that_still_starts_ends_with_its_executor(tmp_path: Path) -> None:
+    """Whether it is in the middle of its imports or has just done them: it leaves no process and no folder."""
+    executor = LocalExecutor({**os.environ, "TMPDIR": str(tmp_path)})
+    starting = threading.Thread(target=executor.versions, args=("compiler",))
+    starting.start()
+    assert eventually(lambda: any(tmp_path.glob("klineage-server-*")))
+    executor.close()
+    starting.join(30)
+    assert not starting.is_alive()
+    assert executor.pids() == ()
+    assert eventually(lambda: not any(tmp_path.iterdir()))
