@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from klineage.errors import KlineageError
 from klineage.lineage import Workspace
+from klineage.resources import shipped
 from klineage.skill.card import Verification
 from klineage.skill.library import Library
 from klineage.skill.lift import source_of
@@ -19,7 +20,7 @@ from klineage.skill.retrieval.index import index_of, row_of
 from klineage.skill.retrieval.reasons import Need
 from klineage.skill.retrieval.target import Target
 from klineage.skill.staleness import fingerprints
-from textual.widgets import Input
+from textual.widgets import Input, Static
 
 from klineage_tui.app import KlineageApp
 from klineage_tui.config import Config
@@ -34,6 +35,7 @@ from klineage_tui.screens.lifting import LiftDialog
 from klineage_tui.screens.pulling import PullDialog
 from klineage_tui.session import Session
 from klineage_tui.themes import load_themes
+from klineage_tui.widgets.title_row import TitleRow
 
 from ..engine.skill.lineages import Lineage, Showed
 from .driving import SIZE, said, until
@@ -136,6 +138,41 @@ async def test_another_target_is_asked_for_and_what_is_wrong_with_it_is_said(
         await pilot.press("enter")
         await until(lambda: "NOT YET" in text(app))
         assert "its idea has to be put into cuda" in text(app)
+
+
+async def test_a_kernel_file_of_ones_own_is_looked_at_with_what_it_computes(
+    library: Library, workspace: Workspace, own_folders: Path, tmp_path: Path
+) -> None:
+    mine = tmp_path / "mine" / "fast.c"
+    mine.parent.mkdir()
+    shutil.copy(shipped("experts") / "softmax" / "c" / "kernel.c", mine)
+    app = app_on(workspace, own_folders, None)
+    async with app.run_test(size=(80, 24), notifications=True) as pilot:
+        await until(lambda: app.walk is not None)
+        await pilot.press("4")
+        await shown(app)
+        await pilot.press("/")
+        await until(lambda: isinstance(app.screen, FieldDialog) and app.screen.focused is not None)
+        dialog = app.screen
+        assert isinstance(dialog, FieldDialog)
+        kernel = dialog.query_one("#field-kernel", Input)
+        kernel.focus()
+        kernel.value = str(mine)[:-2]
+        await until(lambda: kernel._suggestion == str(mine))
+        await pilot.press("right")
+        assert kernel.value == str(mine)
+        await pilot.press("enter")
+        assert app.screen is dialog
+        assert "say as workload what it computes" in str(dialog.query_one("#field-problem", Static).render())
+        dialog.query_one("#field-workload", Input).value = "softmax"
+        await pilot.press("enter")
+        await until(lambda: str(mine) in place(app).query_one("#heading", TitleRow).text)
+        assert "simd is there already" in text(app)
+        await until(lambda: f"LOOKEDFOR{mine}:softmax,c" in "".join(text(app, "hit_view").split()))
+        mine.unlink()
+        await pilot.press("v")
+        await until(lambda: f"cannot read {mine}" in place(app).found_view.placeholder)
+        assert "asks for something else" in place(app).found_view.placeholder
 
 
 async def test_cards_are_written_as_skills_and_as_training_records(
@@ -260,6 +297,13 @@ def test_queries() -> None:
         checked_query(Query(surface="basic"))
     with pytest.raises(KlineageError, match="platform"):
         checked_query(Query(platform="my computer"))
+    with pytest.raises(KlineageError, match=r"no kernel 'nowhere\.c'"):
+        checked_query(Query(kernel="nowhere.c"), ("gemm-c",))
+    with pytest.raises(KlineageError, match="its own language"):
+        checked_query(Query(kernel="gemm-c", surface="c"), ("gemm-c",))
+    with pytest.raises(KlineageError, match="its own workload"):
+        checked_query(Query(kernel="gemm-c", workload="gemm"), ("gemm-c",))
+    assert checked_query(Query(kernel="gemm-c", platform="nvidia-sm90"), ("gemm-c",)).names_target
     assert not Query(words="simd").names_target and Query(prior="none").names_target
     empty = Found("any kernel")
     keys = {"library-pull": "P", "lift": "L", "library-all": "v", "library-search": "/"}
