@@ -285,14 +285,25 @@ class CardsScreen(CardsRuns):
         if action == "ablation":
             return "" if self._cited_lineages(card) else "no lineage that it was lifted from is sealed here"
         if action == "card-merge":
-            return (
-                "" if self.mergeable(item) else f"there is no other card of {card.action} for {card.surface}"
-            )
+            return "" if self.mergeable(item) else self._why_not_merged(card)
         if action == "card-remove":
             from klineage_tui.card_edits import why_not_removed
 
             return why_not_removed(card, self._field)
         return self.why_not_test(action, card)
+
+    def _why_not_merged(self, card: Card) -> str:
+        """Why no other card can be merged into this one: what a merge with the likeliest would say."""
+        from klineage.skill.library.curating import why_not_united
+
+        if card.status == "retired":
+            return f"it is retired: {card.retired or 'no reason is given'}"
+        wanted = (card.surface, card.action)
+        others = [o.card for o in self._queue.items if o.card is not None and o.id != card.id]
+        alike = [o for o in others if (o.surface, o.action) == wanted and o.status != "retired"]
+        if alike:
+            return why_not_united(card, alike[0])
+        return f"there is no other card of {card.action} for {card.surface}"
 
     def _show_bar(self) -> None:
         from klineage_tui.widgets.action_bar import footer_actions

@@ -58,12 +58,12 @@ class CardsDecisions(CardsPanes):
         self.app.push_screen(AskReason("Retire", question, keys, confirm="retires it"), answered)
 
     def mergeable(self, item: Item) -> list[Item]:
-        """The other cards in use that could be the same optimization."""
+        """The other cards that can be merged into this one."""
+        from klineage.skill.library.curating import why_not_united
+
         card = item.card
         assert card is not None, "why_not says so"
-        found = [other for other in self._queue.items if other.id != item.id and other.standing != "retired"]
-        wanted = (card.surface, card.action)
-        return [o for o in found if o.card is not None and (o.card.surface, o.card.action) == wanted]
+        return [o for o in self._queue.items if o.card is not None and not why_not_united(card, o.card)]
 
     def do_card_merge(self) -> None:
         """Unite another card with this one: what it knows goes here, and it is retired."""

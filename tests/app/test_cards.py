@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from klineage.lineage import Workspace
-from klineage.skill.card import Probe, Verification
+from klineage.skill.card import Contract, Probe, Verification
 from klineage.skill.library import Library
 from klineage.skill.lift import source_of
 from klineage.skill.lift.shelving import lift, put
@@ -375,11 +375,12 @@ async def test_somebody_elses_edit_is_not_overwritten_and_what_was_typed_is_kept
 
 async def test_two_cards_become_one_and_two_again(library: Library, own_folders: Path) -> None:
     library.save(replace(library.get("c.unroll"), id="c.unroll-more", notes="by another"))
+    library.save(replace(library.get(CARD), id="c.simd-else", contract=Contract()))
     app = app_on(library, own_folders)
     async with app.run_test(size=SIZE, notifications=True) as pilot:
         await opened(app, pilot, CARD)
         await pilot.press("M")
-        assert "there is no other card of simd for c" in said(app)
+        assert f"{CARD} and c.simd-else cannot be one card: they provide different features" in said(app)
         await at(app, pilot, "c.unroll")
         await pilot.press("M")
         await until(lambda: isinstance(app.screen, Choose) and app.screen.focused is not None)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from klineage.errors import KlineageError
 from klineage.skill.card import Card, Contract, ContractFeature, Evidence, Precondition, Probe, Risk, Scope
 from klineage.skill.file import kept, parse, render
-from klineage.skill.library.curating import parted, retired, twins, united
+from klineage.skill.library.curating import parted, retired, twins, united, why_not_united
 from klineage.skill.library.fields import changed_fields
 from klineage.skill.library.merge import merge_cards
 from klineage.skill.library.setting import with_fields
@@ -164,13 +164,17 @@ def test_uniting_keeps_what_both_know_and_retires_the_other() -> None:
     ("other", "said"),
     [
         (PREFETCH, "with itself"),
-        (named("c.x", action="unroll"), "the action of one is prefetch"),
+        (named("c.x", action="unroll"), "the action of one is (prefetch|unroll)"),
         (named("c.x", contract=Contract()), "provide different features"),
+        (named("c.x", status="retired", retired="wrong"), "c.x is retired already: wrong"),
     ],
 )
 def test_cards_that_cannot_be_one_are_not_united(other: Card, said: str) -> None:
-    with pytest.raises(KlineageError, match=said):
-        united(PREFETCH, other, "why")
+    for kept_card, merged in ((PREFETCH, other), (other, PREFETCH)):
+        with pytest.raises(KlineageError, match=said) as refused:
+            united(kept_card, merged, "why")
+        assert why_not_united(kept_card, merged) == str(refused.value)
+    assert twins([PREFETCH, other]) == ()
 
 
 def test_splitting_moves_claims_with_what_shows_them() -> None:

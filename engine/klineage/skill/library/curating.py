@@ -43,6 +43,23 @@ def retired(card: Card, why: str) -> Card:
     return replace(card, status="retired", retired=why.strip())
 
 
+def why_not_united(kept: Card, other: Card) -> str:
+    """Why ``other`` cannot be merged into ``kept``, in one sentence; "" where it can."""
+    if kept.id == other.id:
+        return f"{kept.id} cannot be merged with itself; name another card"
+    for card in (kept, other):
+        if card.status == "retired":
+            return f"{card.id} is retired already: {card.retired or 'no reason is given'}; merge cards in use"
+    cannot = f"{kept.id} and {other.id} cannot be one card: "
+    for name in ("surface", "action"):
+        one, two = getattr(kept, name), getattr(other, name)
+        if one != two:
+            return f"{cannot}the {name} of one is {one}, of the other {two}"
+    if set(kept.contract.provides) != set(other.contract.provides):
+        return f"{cannot}they provide different features; edit the contract of one first"
+    return ""
+
+
 def united(kept: Card, other: Card, why: str) -> tuple[Card, Card]:
     """(``kept`` with what ``other`` knows, ``other`` retired into it).
 
@@ -51,18 +68,8 @@ def united(kept: Card, other: Card, why: str) -> tuple[Card, Card]:
     provide the same, and what is required, and what may not be there, is what both name. Raises KlineageError where the
     two cannot be one card.
     """
-    if kept.id == other.id:
-        raise KlineageError(f"{kept.id} cannot be merged with itself; name another card")
-    for name in ("surface", "action"):
-        if getattr(kept, name) != getattr(other, name):
-            raise KlineageError(
-                f"{kept.id} and {other.id} cannot be one card: the {name} of one is {getattr(kept, name)}, "
-                f"of the other {getattr(other, name)}"
-            )
-    if set(kept.contract.provides) != set(other.contract.provides):
-        raise KlineageError(
-            f"{kept.id} and {other.id} cannot be one card: they provide different features; edit the contract of one first"
-        )
+    if problem := why_not_united(kept, other):
+        raise KlineageError(problem)
     both, _ = join_cards(kept, replace(other, locus=kept.locus, rule=kept.rule), first="ours")
     one = replace(both, **{name: getattr(kept, name) for name in _OWN})
     reason = f"merged into {kept.id}" + (f": {why.strip()}" if why.strip() else "")
@@ -141,20 +148,18 @@ def twins(cards: Iterable[Card]) -> tuple[Twins, ...]:
     found = []
     for group in groups.values():
         for one, two in combinations(group, 2):
-            if why := _alike(one, two):
+            if not why_not_united(one, two) and (why := _alike(one, two)):
                 found.append(Twins(one.id, two.id, why))
     return tuple(found)
 
 
 def _alike(one: Card, two: Card) -> str:
-    """What two cards of one action and surface share, "" where they are different optimizations."""
+    """What two cards that could be one share, "" where they are different optimizations."""
     shared = {(e.lineage, e.commit) for e in one.evidence if e.commit and e.kind == "transition"}
     shared &= {(e.lineage, e.commit) for e in two.evidence if e.commit and e.kind == "transition"}
     if shared:
         lineage, commit = min(shared)
         return f"both were lifted from the step {commit[:10]} of {lineage or 'a lineage'}"
-    if set(one.contract.provides) != set(two.contract.provides):
-        return ""  # they could not be united
     words = SequenceMatcher(None, plain(one.intent).split(), plain(two.intent).split(), autojunk=False)
     if words.ratio() >= _ALIKE:
         return "both are a card of this action, and their intents say almost the same"
