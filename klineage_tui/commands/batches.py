@@ -19,6 +19,7 @@ from klineage_tui.commands.common import (
     opened_workspace,
     print_json,
     say,
+    shown_command,
 )
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ def _export(arguments: argparse.Namespace) -> int:
         count = export_kernel(kernel, workload, platform, file)
     say(
         f"{file}: {plural(count, 'gate')}; on the other machine: python3 {file.name} > {file.stem}.results; "
-        f"then here: klineage gate-batch import {file.stem}.results"
+        f"then here: {shown_command(arguments, f'gate-batch import {file.stem}.results')}"
     )
     return 0
 

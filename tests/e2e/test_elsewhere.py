@@ -38,7 +38,7 @@ def away(tmp_path: Path) -> dict[str, str]:
 
 def klineage(away: dict[str, str], *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [*KLINEAGE, *words], capture_output=True, text=True, env=away, timeout=120, check=False
+        [*KLINEAGE, *words], capture_output=True, text=True, env=away, timeout=600, check=False
     )
 
 
@@ -89,6 +89,7 @@ def test_a_batch_goes_out_and_comes_back(away: dict[str, str], tmp_path: Path) -
     done = klineage(away, "gate-batch", "export", str(batch), "--lineage", name, "-w", space)
     assert done.returncode == 0, done.stderr
     assert "1 gate; on the other machine: python3 batch.py > batch.results" in done.stdout
+    assert f"klineage gate-batch import batch.results -w {space}\n" in done.stdout
     done = klineage(away, "gate-batch", "run", str(batch))
     assert done.returncode == 0, done.stderr
     results = tmp_path / "batch.results"
