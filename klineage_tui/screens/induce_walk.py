@@ -44,7 +44,8 @@ class Progress:
     """Something happened on a walk.
 
     status, row: what goes on, and a row for what was decided or went wrong. text: more of an answer.
-    answered:    an answer has ended; what comes next is of another one. decided: a step is on disk.
+    asking:      it is the proposer that speaks. answered: an answer has ended; what comes next is of another one.
+    decided:     a step is on disk.
     gate:        what a gate says, of the candidate with the title ``of``.
     reading:     what the calls have cost so far.
     """
@@ -52,6 +53,7 @@ class Progress:
     status: str = ""
     text: str = ""
     row: str = ""
+    asking: bool = False
     answered: bool = False
     decided: bool = False
     gate: GateEvent | None = None
@@ -146,8 +148,10 @@ class InduceWalk(InduceAsk):
             self._show_gate_of(run, told.of, told.gate)
         if told.reading is not None:
             self._show_spending(told.reading)
-        if told.decided:
+        if run.gated and (told.asking or told.decided):
             run.gate, run.gated = GateView("none"), ""
+            self._show_evidence()
+        if told.decided:
             self.host.decided()
             self.reload_if_outdated()
 
@@ -218,7 +222,8 @@ def _listener(meter: Meter, tell: Callable[[Progress], None]) -> Listener:
             tell(Progress(row=f"      {note}"))
 
     def answer(event: ProposerEvent) -> None:
-        tell(Progress(text=event.text) if event.kind == "text" else Progress(event.text))
+        status, text = ("", event.text) if event.kind == "text" else (event.text, "")
+        tell(Progress(status, text, asking=True))
 
     def gate(candidate: Candidate | None, event: GateEvent) -> None:
         what = candidate.title if candidate is not None else "the kernel itself"
