@@ -8,7 +8,9 @@ from klineage.skill.admission import admit, materializer_named, named
 from klineage.skill.card import Card
 from klineage.skill.library import Library
 from klineage.skill.lint import lint
+from klineage.skill.probe.weighing import BLIND
 from klineage.skill.staleness import stale, verified_by
+from klineage.skill.trial import COMPILED
 
 #: One card that is measured on a CPU, and one whose effect is an exact count of the interpreter.
 MEASURED, COUNTED = "c.vector-types", "triton.tile-size"
@@ -59,6 +61,17 @@ def test_every_precondition_that_can_be_checked_was_probed(cards: dict[str, Card
         if precondition.check and (precondition.probe is None or not precondition.probe.found)
     }
     assert silent == OUT_OF_REACH
+
+
+def test_nothing_is_said_by_counts_that_they_cannot_see(cards: dict[str, Card]) -> None:
+    for card in cards.values():
+        assert all(effect.trust != "interpreted" for effect in card.effects if effect.quantity in COMPILED), (
+            card.id
+        )
+        for precondition in card.preconditions:
+            probe = precondition.probe
+            if probe is not None and probe.outcome != "untested" and precondition.kind in BLIND:
+                assert probe.trust != "interpreted", (card.id, precondition.key)
 
 
 def test_what_is_stale_is_still_verified_elsewhere(cards: dict[str, Card]) -> None:
