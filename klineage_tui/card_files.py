@@ -13,23 +13,20 @@ if TYPE_CHECKING:
     from klineage_tui.presentation.card_form import Ref
 
 
-def examine(card: Card) -> None:
-    """Raise KlineageError for what can be seen to be wrong with a card before it is saved."""
+def examine(card: Card, before: Card) -> None:
+    """Raise KlineageError for what can be seen to be wrong with a card before it is saved, and was not wrong before."""
     from klineage.skill.file import render
+    from klineage.skill.library.sound import sound_card
 
-    if card.anchor.query:
-        from klineage.skill.anchors import compiled_query
-
-        compiled_query(card.surface, card.anchor.query)
-    render(card)
+    sound_card(render(card), f"{card.id}.md", before)
 
 
 def file_problem(card_id: str, data: bytes) -> str:
     """What is wrong with a card's file, by line; empty when it can be taken."""
-    from klineage.skill.file import parse
+    from klineage.skill.library.sound import sound_card
 
     try:
-        examine(parse(data, f"{card_id}.md"))
+        sound_card(data, f"{card_id}.md")
     except KlineageError as problem:
         return str(problem)
     return ""

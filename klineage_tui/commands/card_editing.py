@@ -109,16 +109,17 @@ def _in_editor(card_id: str, before: bytes) -> bytes:
     """What the person makes of the file; opened again, at the line that is wrong, as long as they want to mend it."""
     import re
 
-    from klineage.skill.file import parse
+    from klineage.skill.library.sound import sound_card
 
     from klineage_tui.config import editor_command, load_config
     from klineage_tui.editor import edit_outside
 
     name, text, line = f"{card_id}.md", before, 1
+    card = _readable(before, name)
     while True:
         text = edit_outside(editor_command(load_config()), name, text, line, nullcontext)
         try:
-            parse(text, name)
+            sound_card(text, name, card)
             return text
         except KlineageError as error:
             said = str(error)
@@ -130,6 +131,15 @@ def _in_editor(card_id: str, before: bytes) -> bytes:
                 raise KlineageError(f"{said}; nothing was saved; {_kept(card_id, text)}") from error
             found = re.match(r"[^:]*:(\d+):", said)
             line = int(found[1]) if found else 1
+
+
+def _readable(data: bytes, name: str) -> Card | None:
+    from klineage.skill.file import parse
+
+    try:
+        return parse(data, name)
+    except KlineageError:
+        return None  # it is opened to be mended
 
 
 def _again(error: KlineageError) -> bool:

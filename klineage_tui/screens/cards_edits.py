@@ -77,7 +77,7 @@ class CardsEdits(CardsDecisions):
         asked = [replace(a, value=values[a.name]) if values else a for a in inputs_of(card, ref)]
 
         def wrong(typed: Mapping[str, str]) -> None:
-            examine(with_values(card, ref, typed))
+            examine(with_values(card, ref, typed), card)
 
         def answered(typed: Typed | None) -> None:
             if typed is not None:

@@ -236,6 +236,33 @@ def test_a_shipped_card_can_be_looked_up_where_its_lineage_has_another_name(
     assert [row for row in rows if row["field"].startswith(("evidence", "contract"))] == []
 
 
+def test_a_check_that_cannot_be_read_is_refused_with_its_place(
+    begun: Said, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    check = "preconditions.p1.check"
+    said = begun("card", "edit", CARD, "--set", f"{check}=k >= 5 and", "--reason", "x", code=1)
+    assert re.search(
+        r"c\.prefetch\.md:\d+: preconditions\.p1\.check: the check cannot be read as an expression: "
+        r"invalid syntax, character \d+, at its end; write one such as",
+        said,
+    )
+    said = begun("card", "edit", CARD, "--set", f"{check}=k = 5 or m", "--reason", "x", code=1)
+    assert re.search(r"character \d, at '.*= 5 or m'", said)
+    said = begun("card", "edit", CARD, "--set", "anchor.query=(nothing) @anchor", "--reason", "x", code=1)
+    assert re.search(r"c\.prefetch\.md:\d+: anchor\.query: ", said)
+    editor(
+        monkeypatch,
+        tmp_path,
+        "path.write_text(path.read_text().replace('kind: storage', 'kind: storage\\n    check: n >'))",
+    )
+    said = begun("card", "edit", CARD, "--reason", "x", code=1)
+    assert re.search(r"c\.prefetch\.md:\d+: preconditions\.p1\.check: .* at its end", said)
+    assert "your text is in" in said
+    assert shown(begun)["preconditions"][0]["check"] == ""
+    begun("card", "edit", CARD, "--set", f"{check}=k >= 5", "--reason", "x")
+    assert shown(begun)["preconditions"][0]["check"] == "k >= 5"
+
+
 def test_pull_conflict_diff_and_take(begun: Said, tmp_path: Path, place: Path) -> None:
     from klineage.lineage import Workspace
 

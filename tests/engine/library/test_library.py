@@ -334,3 +334,15 @@ def test_a_file_that_may_not_be_read_is_named_and_the_rest_opens(
         assert unroll.problem == f"cannot read {tmp_path}/cards/c.unroll.md: Permission denied"
         assert odd.card is None
     assert library.get("c.unroll") == named("c.unroll")
+
+
+def test_what_was_wrong_before_does_not_bar_another_edit(library: Library) -> None:
+    claim = replace(PREFETCH.preconditions[0], check="n >")
+    library.save(
+        replace(PREFETCH, preconditions=(claim,))
+    )  # as a pull, or a hand with plain git, may bring it
+    data = library.source("c.prefetch")
+    library.save_source("c.prefetch", data.replace(b"Fetch the next lines", b"Fetch lines"))
+    assert library.get("c.prefetch").intent.startswith("Fetch lines")
+    with pytest.raises(KlineageError, match=r"c\.prefetch\.md:\d+: preconditions\.p1\.check: .*at its end"):
+        library.save_source("c.prefetch", data.replace(b"check: n >", b"check: n >="))

@@ -9,6 +9,7 @@ from functools import lru_cache
 from klineage.skill.checks.arithmetic import MOST_BITS
 
 _LONGEST = 500  # characters
+_SHOWN = 16  # characters of what cannot be read
 _DEEPEST = 40  # levels of nesting
 
 #: Functions of the language: name -> (fewest arguments, most arguments, what it gives).
@@ -98,10 +99,19 @@ def parsed(expression: str) -> ast.expr:
     try:
         tree = ast.parse(written, mode="eval")
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        said = f" ({error.msg})" if isinstance(error, SyntaxError) and error.msg else ""
-        raise Refused(f"the check cannot be read as an expression{said}") from error
+        raise Refused(f"the check cannot be read as an expression{_where(written, error)}") from error
     _refuse(tree)
     return tree.body
+
+
+def _where(written: str, error: Exception) -> str:
+    """What is wrong where, of a text that is no expression, and what one looks like."""
+    if not isinstance(error, SyntaxError):
+        return "; write it shorter"
+    at = error.offset or len(written) + 1  # Python says 0 of what stops too early
+    rest = written[at - 1 :]
+    place = f"at {rest[:_SHOWN]!r}" if rest else "at its end"
+    return f": {error.msg}, character {at}, {place}; write one such as k % 16 == 0"
 
 
 def _refuse(tree: ast.Expression) -> None:

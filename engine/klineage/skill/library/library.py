@@ -31,6 +31,7 @@ from klineage.skill.library.evidence import Dangling, dangling, opened_lineage
 from klineage.skill.library.folder import FolderShelf, is_library, place_of
 from klineage.skill.library.git import GitShelf
 from klineage.skill.library.history import Revision, Word
+from klineage.skill.library.sound import sound_card
 from klineage.skill.library.source import SHIPPED
 from klineage.skill.library.writing import card_file, report_name
 
@@ -149,9 +150,11 @@ class Library:
                     expected: str | None = None) -> str:  # fmt: skip
         """``save`` for a file as a person wrote it, kept byte for byte.
 
-        Raises KlineageError, by line, when it is no card or has another id.
+        Raises KlineageError, by line, when it is no card or has another id, and for a check or an anchor's query that the
+        edit brings in and that cannot be read.
         """
-        made = {card_id: (parse(data, f"{check_id(card_id)}.md"), data)}
+        known = self._entries.one(check_id(card_id))
+        made = {card_id: (sound_card(data, f"{card_id}.md", known.card if known else None), data)}
         held = {} if expected is None else {card_id: expected}
         commit = writing.commit(self._branch(), lambda _: made, Word("", reason), who, expected=held)
         return self._saved(card_id, commit).revision
