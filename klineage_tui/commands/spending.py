@@ -52,10 +52,10 @@ def _ledger(arguments: argparse.Namespace) -> int:
 
     if arguments.estimate is None and (arguments.max_steps is not None or arguments.best_of != 1):
         raise KlineageError("--max-steps and --best-of belong to --estimate; add it, or leave them out")
+    if arguments.prices:
+        return _prices(arguments.json)
     with opened_workspace(arguments) as workspace:
         ledger = Ledger.of(workspace.git.place)
-        if arguments.prices:
-            return _prices(ledger, arguments.json)
         if arguments.id:
             workspace.head(arguments.id)
         if arguments.estimate is not None:
@@ -216,12 +216,12 @@ def _estimate(workspace: Workspace, ledger: Ledger, arguments: argparse.Namespac
     return 0
 
 
-def _prices(ledger: Ledger, as_json: bool) -> int:
-    from klineage.ledger import own_file
+def _prices(as_json: bool) -> int:
+    from klineage.ledger import load_prices, own_file
 
     from klineage_tui.presentation.spending import table
 
-    prices = ledger.prices
+    prices = load_prices()
     if as_json:
         models = {
             model: {**price.to_json(), "own": model in prices.own} for model, price in prices.models.items()
