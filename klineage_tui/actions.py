@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 Preset = Literal["default", "vim"]
 PRESETS: tuple[Preset, ...] = ("default", "vim")
 
-# The first are screens whose actions run through ``verb(id)``, which can say why one is disabled.
 # "view" is any list of lines; "editor", "hunks" and "dialog" are screens on top of a place.
 PLACES: dict[str, str] = {
     "app": "Everywhere",
@@ -37,7 +36,7 @@ PLACES: dict[str, str] = {
     "evidence": "The evidence of a card",
     "dialog": "Questions",
 }
-_WITH_REASON = ("app", "lineages", "induce", "history", "cards", "library", "ablation")
+SCREENS = ("lineages", "induce", "history", "cards", "library", "ablation")
 
 
 @dataclass(frozen=True)
@@ -226,7 +225,7 @@ def bindings_for(
     return [
         Binding(
             keys[action.id],
-            f"verb('{action.id}')" if place in _WITH_REASON else action.id.replace("-", "_"),
+            f"verb('{action.id}')" if place in ("app", *SCREENS) else action.id.replace("-", "_"),
             action.title,
             show=action.footer is not None,
             tooltip=action.description,
@@ -240,7 +239,7 @@ def bindings_for(
 
 def _refuse_conflicts(keys: Mapping[str, str]) -> None:
     """A key has one meaning on each screen: its own actions, the app's, and those of its views."""
-    for screen in ("lineages", "induce", "history", "cards", "library", "ablation"):
+    for screen in SCREENS:
         _refuse_within(keys, (screen, "app", "view"))
     for screen in ("features", "evidence", "dialog"):
         _refuse_within(keys, (screen, "view"))

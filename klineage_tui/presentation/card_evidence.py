@@ -81,12 +81,17 @@ def precondition_of(card: Card, key: str) -> Precondition | None:
     return next((p for p in card.preconditions if p.key == key), None)
 
 
-def behind(card: Card, ref: Ref, marks: Marks, cells: int, problems: Sequence[str] = ()) -> Behind:
+def behind(
+    card: Card, ref: Ref, marks: Marks, cells: int, problems: Sequence[str] = (), why: str = ""
+) -> Behind:
     """Everything behind a field: how it was probed, what lint says of it, and each piece of evidence.
 
-    problems: sentences about this very field. A key that the card cites and does not have is named as dangling.
+    problems: sentences about this very field. why: what the card's place in the queue comes from, where there was no
+    room for it elsewhere. A key that the card cites and does not have is named as dangling.
     """
     found = Behind()
+    if why:
+        _say(found, [("WHY  ", "muted")], why, cells)
     for problem in problems:
         _say(found, [("LINT ", "verdict-warn")], problem, cells)
     precondition = precondition_of(card, ref.key) if ref.kind == "precondition" else None

@@ -71,16 +71,32 @@ def card_heading(item: Item | None) -> list[tuple[str, str]]:
 def why_lines(item: Item, keys: Mapping[str, str], cells: int) -> list[Line]:
     """Why a card is where it is in the queue, and what to do about it; at most two rows."""
     word, role = _WORDS[item.standing]
-    hint = next_hint(item, keys)
-    text, room = sanitize(" ".join(item.why.split())), max(16, cells - len(word) - 2)
-    if hint:
-        # The rows break at words, so they hold somewhat less than their cells; the key that goes on is never cut.
-        text = f"{clip(text, max(8, 2 * room - len(hint) - 14))}. {hint}"
-    rows = textwrap.wrap(text, room, break_on_hyphens=False)[:2] or [""]
+    rows = textwrap.wrap(_why(item, keys, cells), _room(item, cells), break_on_hyphens=False)[:2] or [""]
     return [
         compose((word, role), f"  {rows[0]}"),
         *(Line(" " * (len(word) + 2) + row) for row in rows[1:]),
     ]
+
+
+def cut_why(item: Item, keys: Mapping[str, str], cells: int) -> str:
+    """All of the sentence that ``why_lines`` has no room for; empty where it has."""
+    whole, shown = sanitize(" ".join(item.why.split())), _why(item, keys, cells)
+    rows = textwrap.wrap(shown, _room(item, cells), break_on_hyphens=False)
+    return "" if shown.startswith(whole) and len(rows) <= 2 else whole
+
+
+def _room(item: Item, cells: int) -> int:
+    return max(16, cells - len(_WORDS[item.standing][0]) - 2)
+
+
+def _why(item: Item, keys: Mapping[str, str], cells: int) -> str:
+    """The sentence and the key that goes on from here, which is never cut."""
+    whole, hint = sanitize(" ".join(item.why.split())), next_hint(item, keys)
+    if not hint:
+        return whole
+    # The rows break at words, so they hold somewhat less than their cells.
+    text = clip(whole, max(8, 2 * _room(item, cells) - len(hint) - 14), "")
+    return f"{whole.rstrip('.')}. {hint}" if text == whole else f"{text.rstrip(' .,;:')} … {hint}"
 
 
 def next_hint(item: Item, keys: Mapping[str, str]) -> str:

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from klineage.errors import KlineageError
 from textual.app import ComposeResult
 from textual.screen import ModalScreen
+from textual.widgets import Static
 
 from klineage_tui.actions import bindings_for
 from klineage_tui.keys import shown_key
-from klineage_tui.screens.dialog import ListDialog
-from klineage_tui.text.columns import clip, pad, widest
+from klineage_tui.screens.dialog import ListDialog, text_rows
+from klineage_tui.text.columns import clip, pad, widest, width
 from klineage_tui.text.line import Line, compose
 from klineage_tui.text.sanitize import sanitize
 from klineage_tui.widgets.diff_view import DiffView
@@ -25,10 +26,18 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _NAME = 62  # cells of a name in a list
+_WHOLE_ROWS = 4  # at most, for all of a row that is cut
 
 
 class Choose(ListDialog[T | None], Generic[T]):
-    """One of several things, each with a row that says what it is; dismissed with it, or None."""
+    """One of several things, each with a row that says what it is; dismissed with it, or None.
+
+    Where rows are cut, all of the one under the cursor stands below them.
+    """
+
+    DEFAULT_CSS = """
+    Choose #choose-whole { color: $muted; }
+    """
 
     def __init__(
         self, title: str, question: str, rows: Sequence[tuple[T, Line]], confirm: str, keys: dict[str, str]
@@ -38,10 +47,25 @@ class Choose(ListDialog[T | None], Generic[T]):
 
     def answer(self) -> ComposeResult:
         yield LineView(Lines([line for _, line in self._rows]))
+        yield Static(id="choose-whole", markup=False)
 
     def on_mount(self) -> None:
         view = self.query_one(LineView)
         view.show(view.document)
+
+    def rows_below(self) -> int:
+        cut = [line.text for _, line in self._rows if width(line.text) > self.cells - 2]
+        return min(_WHOLE_ROWS, max((text_rows(text, self.cells) for text in cut), default=0))
+
+    def on_resize(self) -> None:
+        below = self.query_one("#choose-whole", Static)
+        below.styles.height, below.display = self.rows_below(), self.rows_below() > 0
+        self.on_line_view_moved()
+
+    def on_line_view_moved(self) -> None:
+        row = self.query_one(LineView).cursor_row
+        text = self._rows[row][1].text if row < len(self._rows) else ""
+        self.query_one("#choose-whole", Static).update(" ".join(text.split()))
 
     def action_dialog_confirm(self) -> None:
         for view in self.query(LineView):  # none yet, where a key is faster than the first paint

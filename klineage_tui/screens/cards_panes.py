@@ -12,7 +12,7 @@ from textual.containers import Container, Vertical
 from klineage_tui.card_queue import CardQueue, Item
 from klineage_tui.presentation.card_evidence import Behind, behind
 from klineage_tui.presentation.card_form import Form, Ref, broken_form, card_form
-from klineage_tui.presentation.card_queue import card_heading, queue_counts, queue_lines, why_lines
+from klineage_tui.presentation.card_queue import card_heading, cut_why, queue_counts, queue_lines, why_lines
 from klineage_tui.screens.side_tabs import SideTabs
 from klineage_tui.text.line import Line
 from klineage_tui.text.sanitize import sanitize
@@ -155,7 +155,8 @@ class CardsPanes(SideTabs):
             pane.entitle("BEHIND")
             view.show(Lines())
             return
-        self._behind = behind(item.card, self._field, item.marks, self.lower_cells, problems)
+        cut = cut_why(item, self.host.keys_in_force, max(40, self.form_view.size.width - 4))
+        self._behind = behind(item.card, self._field, item.marks, self.lower_cells, problems, cut)
         number = len(self._behind.selectable)
         pane.entitle(
             [("BEHIND  ", ""), (str(self._field), "$foreground")],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import TypeVar
 
 from textual.app import ComposeResult
@@ -16,7 +17,8 @@ from klineage_tui.widgets.lines import LineView
 from klineage_tui.widgets.too_small import TooSmall
 
 Answer = TypeVar("Answer")
-_FRAME_ROWS = 9  # of a list: border, padding, title, question, keys and their margins
+_WIDE = 110  # cells of a dialog with a list, where there is room
+_FRAME_ROWS = 8  # of it: border, padding, title, keys and their margins
 
 
 class Dialog(ModalScreen[Answer]):
@@ -101,7 +103,17 @@ class ListDialog(Dialog[Answer]):
         self.query_one(LineView).focus()
 
     def on_resize(self) -> None:
-        self.query_one(LineView).styles.max_height = max(1, self.size.height * 90 // 100 - _FRAME_ROWS)
+        rows = _FRAME_ROWS + text_rows(self._question, self.cells) + self.rows_below()
+        self.query_one(LineView).styles.max_height = max(1, self.size.height * 90 // 100 - rows)
+
+    @property
+    def cells(self) -> int:
+        """The cells of a row of text."""
+        return min(_WIDE, self.size.width * 94 // 100) - 6
+
+    def rows_below(self) -> int:
+        """How many rows stand between the list and the keys."""
+        return 0
 
     def on_line_view_opened(self, message: LineView.Opened) -> None:
         message.stop()
@@ -110,6 +122,11 @@ class ListDialog(Dialog[Answer]):
     def action_dialog_confirm(self) -> None:
         """Dismiss with what the rows answer."""
         raise NotImplementedError
+
+
+def text_rows(text: str, cells: int) -> int:
+    """The rows of a text that is wrapped at words."""
+    return len(textwrap.wrap(text, max(16, cells), break_on_hyphens=False)) or 1
 
 
 class Confirm(Dialog[bool]):

@@ -10,7 +10,7 @@ from textual.content import Content
 from textual.message import Message
 from textual.widget import Widget
 
-from klineage_tui.actions import Action, actions_of
+from klineage_tui.actions import SCREENS, Action, actions_of
 from klineage_tui.keys import shown_key
 
 
@@ -31,7 +31,7 @@ class Item:
 
 def footer_actions(place: str) -> list[Action]:
     """The actions of a place (and of everywhere) that have a position in the footer, in its order."""
-    everywhere = () if place in ("editor", "hunks", "dialog") else actions_of("app")
+    everywhere = actions_of("app") if place in SCREENS else ()  # on top of a place the app's keys do nothing
     shown = {action.id: action for action in (*actions_of(place), *everywhere)}
     return sorted(
         (action for action in shown.values() if action.footer is not None),

@@ -11,7 +11,7 @@ from klineage.skill.staleness import fingerprints, probe_fingerprint
 from klineage_tui.actions import keymap
 from klineage_tui.card_queue import Item, Marks, item_of, queue_of, standing_of
 from klineage_tui.card_reading import marks_of
-from klineage_tui.presentation.card_queue import nothing_yet, queue_counts, queue_lines, why_lines
+from klineage_tui.presentation.card_queue import cut_why, nothing_yet, queue_counts, queue_lines, why_lines
 
 CARD = Card(
     "c.prefetch",
@@ -152,6 +152,10 @@ def test_why_a_card_is_there_ends_with_the_key_that_goes_on(cells: int) -> None:
         assert len(rows) <= 2
         assert all(len(row) <= cells for row in rows)
         assert rows[-1].endswith(("x retires the card", "g tries it on one"))
+        said = cut_why(item, keys, cells)
+        assert said == (item.why.strip() if "…" in " ".join(rows) else ""), (
+            "what has no room stands elsewhere"
+        )
 
 
 def test_an_empty_library_says_what_to_do_next() -> None:
