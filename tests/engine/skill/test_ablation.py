@@ -113,6 +113,27 @@ def test_what_pays_only_after_another_names_it(found: Ablation) -> None:
     assert "misaligned" in why
 
 
+def test_noise_is_no_reason_to_need_another(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Vectors on what is not aligned are too noisy for a number here: that they need alignment is not shown by it."""
+
+    def judged(
+        kernel: Kernel, baseline: Kernel | None, workload: Workload, platform: str, **_: object
+    ) -> Report:
+        names = {feature.name for feature in rules.features(kernel)}
+        took = milliseconds(names | {"alignment"})
+        noisy = "simd" in names and "alignment" not in names
+        before = (
+            milliseconds({f.name for f in rules.features(baseline)} | {"alignment"}) if baseline else took
+        )
+        ratio = None if noisy and baseline else (took or 1) / (before or 1)
+        return report(kernel, baseline or kernel, workload, platform, Showed(ratio))
+
+    monkeypatch.setattr(ablation_module, "judged", judged)
+    row = next(row for row in ablate(workspace, "gemm-c").rows if row.action == "simd")
+    assert told(row.first) == "too noisy" and row.in_order.pays
+    assert row.needs == () and row.why == ""
+
+
 def test_it_is_offered_as_contract_and_scope(found: Ablation) -> None:
     by_action = {offer.action: offer for offer in offers(found)}
     assert set(by_action) == {"register_tiling", "simd", "layout_pack", "alignment"}

@@ -53,6 +53,12 @@ class Worth:
         """Whether the kernel could be made and passed its gate."""
         return not self.problem
 
+    @property
+    def undecided(self) -> bool:
+        """Whether it was gated and nobody knows: too noisy for a number, or nothing here could judge it."""
+        judged_bad = self.report is not None and self.report.verdict in (Verdict.FAIL, Verdict.TIMEOUT)
+        return bool(self.problem) and self.report is not None and not judged_bad
+
 
 @dataclass(frozen=True)
 class Row:
@@ -233,8 +239,11 @@ def _failed(report: Report) -> str:
 def _stands_on(
     bench: _Bench, at: int, first: Worth, in_order: Worth
 ) -> tuple[tuple[Worth, ...], tuple[str, ...], str]:
-    """(worth on prefixes, names of the steps that it needs, one sentence)."""
-    if at == 0:
+    """(worth on prefixes, names of the steps that it needs, one sentence).
+
+    Noise shows nothing: where it is all that keeps one from applying or paying, the optimization stands on nothing.
+    """
+    if at == 0 or first.undecided or in_order.undecided:
         return (), (), ""
     if not first.applies and not in_order.pays:
         below, at_least = _deepest(bench, at, lambda worth: worth.applies)
@@ -248,6 +257,8 @@ def _stands_on(
     name = f"K{enabling.number} {enabling.action}"
     verb = "pays" if in_order.pays else "applies"
     failing = below[-1] if below and below[-1].state == f"K{at_least - 1}" else first
+    if failing.undecided:
+        return below, (), ""
     how = failing.problem or "it is within noise or worse there"
     return below, (name,), f"{verb} only after {name}: on {failing.state} {how}"
 
@@ -310,7 +321,13 @@ def told(worth: Worth) -> str:
         return "not said"
     if worth.report is None:
         return "does not apply"
-    return "too noisy" if worth.report.verdict is Verdict.NOISY else "did not pass"
+    if not worth.undecided:
+        return "did not pass"
+    profile = worth.report.stage("profile")
+    noisy = worth.report.verdict is Verdict.NOISY or (
+        profile is not None and profile.verdict is Verdict.NOISY
+    )
+    return "too noisy" if noisy else "not judged"
 
 
 def trusts(rows: Sequence[Row]) -> tuple[str, ...]:
