@@ -13,6 +13,8 @@ from klineage_tui.proposers import Choice
 from klineage_tui.screens.dialog import Dialog
 from klineage_tui.text.sanitize import sanitize
 
+_SHOWN = 5  # choices at a time
+
 
 class AskProposer(Dialog[tuple[str, str]]):
     """Up and down choose who is asked, what is typed is the hint; dismissed with (name, hint), or None."""
@@ -59,9 +61,13 @@ class AskProposer(Dialog[tuple[str, str]]):
 
 
 def chosen_of(choices: Sequence[Choice], chosen: int) -> Content:
-    """Who can be asked, one a line, with a mark at the chosen one and the word about it below."""
+    """Who can be asked, one a line, with a mark at the chosen one and the word about it below.
+
+    Of many, those around the chosen one: the keys below are to stay on the screen.
+    """
+    first = max(0, min(chosen - _SHOWN // 2, len(choices) - _SHOWN))
     parts: list[tuple[str, str]] = []
-    for row, choice in enumerate(choices):
+    for row, choice in enumerate(choices[first : first + _SHOWN], start=first):
         here = row == chosen
         parts += [
             ("▌" if here else " ", "$accent"),

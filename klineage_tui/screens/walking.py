@@ -24,6 +24,8 @@ _FIELDS = (
     ("best of", "candidates a step; nothing: 1"),
     ("hint", "a word to who proposes, or nothing"),
 )
+_FAILURES = 20  # attempts in a row that may fail: of rules, which cost nothing
+_PAID_FAILURES = 5  # of a model or a command
 
 
 @dataclass(frozen=True)
@@ -40,15 +42,19 @@ class Order:
     def limits(self) -> WalkLimits:
         from klineage.walk import WalkLimits
 
-        return WalkLimits(self.steps, seconds=None if self.minutes is None else 60 * self.minutes)
+        failures = _FAILURES if self.name == "rules" else _PAID_FAILURES
+        return WalkLimits(self.steps, failures, None if self.minutes is None else 60 * self.minutes)
 
 
 class WalkOn(FormDialog[Order]):
     """Up and down choose who proposes, tab goes through the limits; dismissed with the order, or None."""
 
     DEFAULT_CSS = """
+    WalkOn > Vertical { padding: 0 2; max-height: 100%; }
     WalkOn #choices { margin-top: 1; margin-bottom: 1; }
     WalkOn .label { width: 9; }
+    WalkOn .keys { margin-top: 0; }
+    WalkOn #walk-keys { margin-top: 1; }
     """
 
     def __init__(
@@ -69,7 +75,7 @@ class WalkOn(FormDialog[Order]):
         up, down = (shown_key(self._keys[f"dialog-{way}"]) for way in ("previous", "next"))
         following = shown_key(self._keys["next-pane"])
         text = f"{up} and {down} choose who proposes   {following} next field"
-        yield Static(text, classes="keys", markup=False)
+        yield Static(text, classes="keys", id="walk-keys", markup=False)
 
     def _before(self, field: str) -> str:
         """What was ordered last time, as text."""

@@ -11,6 +11,8 @@ from klineage.walk import Walk
 from textual.widgets import Input
 
 from klineage_tui.presentation.answer import AnswerView, answer_heading, answer_lines
+from klineage_tui.proposers import Choice
+from klineage_tui.screens.ask import chosen_of
 from klineage_tui.screens.walking import Order, WalkOn, ordered
 
 from ..messages_server import MessagesServer, Received, Reply
@@ -83,6 +85,18 @@ def test_a_slip_is_one_sentence(field: str, value: str) -> None:
     order, problem = ordered("rules", NOTHING | {field: value})
     assert order is None
     assert problem.startswith(f"{field}: a ") and value in problem
+
+
+def test_who_costs_something_may_fail_less_often() -> None:
+    limits = [Order(name).limits.rejections_in_a_row for name in ("rules", "model:m", "command:mine")]
+    assert limits[0] > limits[1] == limits[2] > 0
+
+
+@pytest.mark.parametrize("chosen", [0, 4, 9])
+def test_of_many_proposers_those_around_the_chosen_one_are_shown(chosen: int) -> None:
+    rows = chosen_of([Choice(f"command:{n}", f"note {n}") for n in range(10)], chosen).plain.splitlines()
+    assert f"▌command:{chosen}" in rows and rows[-1].strip() == f"note {chosen}"
+    assert len(rows) == 6
 
 
 def test_decisions_stay_above_a_long_answer() -> None:
