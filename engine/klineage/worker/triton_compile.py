@@ -34,16 +34,8 @@ def compile_entry(
     No limit of the device is checked here: Triton compiles what no device can launch.
     Raises KernelFault("compile_error") with the line, or "no_launch".
     """
-    if entry.mode != "compile":
-        raise WorkerError("mode", "an entry that is to be compiled must be loaded with mode='compile'")
-    prepare_environment()
-    entry.target = target
-    with _capture() as launches:
-        entry(values)
-    if not launches:
-        raise KernelFault("no_launch", f"the entry {entry.function.__name__} launches no Triton kernel")
     records: dict[str, dict[str, Any]] = {}
-    for kernel, programs in launches:
+    for kernel, programs in compiled(entry, values, target):
         ptx = kernel.asm["ptx"]
         artifact = hashlib.sha256(ptx.encode()).hexdigest()
         if artifact not in records:
@@ -56,6 +48,19 @@ def compile_entry(
         records[artifact]["launches"] += 1
         records[artifact]["programs"] += programs
     return list(records.values())
+
+
+def compiled(entry: Entry, values: dict[str, object], target: str) -> list[tuple[Any, int]]:
+    """As ``compile_entry``, but nobody looks at what came of it: each launch's kernel, and its number of programs."""
+    if entry.mode != "compile":
+        raise WorkerError("mode", "an entry that is to be compiled must be loaded with mode='compile'")
+    prepare_environment()
+    entry.target = target
+    with _capture() as launches:
+        entry(values)
+    if not launches:
+        raise KernelFault("no_launch", f"the entry {entry.function.__name__} launches no Triton kernel")
+    return launches
 
 
 def _record(kernel: Any, ptx: str, target: str) -> dict[str, Any]:
