@@ -1,6 +1,7 @@
 """The declared launches of a CUDA file: comments that say what a host program would do, as data.
 
     // klineage: scratch partial fp32 (m, 8)
+    // klineage: tensor_map x_map x box=(TILE, 64) swizzle=128
     // klineage: launch split_kernel grid=(cdiv(n, TILE), cdiv(m, TILE)) block=(256) shared=2 * TILE * sizeof(float)
     // klineage: launch join_kernel grid=(m) args=(partial, y, count=8) when=n > 64
 
@@ -15,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from klineage.kernel import Kernel
+from klineage.surface.cuda_comment import extents, keyed, listed
 from klineage.surface.cuda_source import Parameter, constants, parameters
 from klineage.surface.expression import NotAnExpression, Tree, names_of, parse_expression
 from klineage.surface.problem import Problem
@@ -22,7 +24,7 @@ from klineage.surface.tree import parse_kernel
 
 _DIRECTIVE = re.compile(r"^\s*//\s*klineage:\s*(\S*)\s*(.*?)\s*$")
 _KEYS = ("grid", "block", "shared", "args", "when", "cooperative")
-_KEY = re.compile(rf"\b({'|'.join(_KEYS)})\s*=(?!=)")
+_MAP_KEYS = ("shape", "box", "swizzle")
 _NAME = re.compile(r"[A-Za-z_]\w*")
 ELEMENTS = ("fp64", "fp32", "fp16", "bf16", "int64", "int32", "int8", "uint8")
 
@@ -61,11 +63,28 @@ class Scratch:
 
 
 @dataclass(frozen=True)
+class TensorMap:
+    """What the copy engine (TMA) is told of a buffer; a ``CUtensorMap`` parameter of this name gets it.
+
+    ``shape`` (empty: the buffer's own) and ``box``, which is what one copy brings, are in elements, the fastest extent
+    last, as shapes are in a workload. ``swizzle`` is 0, 32, 64 or 128 bytes. What lies outside the shape reads as zero.
+    """
+
+    name: str
+    buffer: str
+    shape: tuple[Tree, ...]
+    box: tuple[Tree, ...]
+    swizzle: Tree
+    line: int
+
+
+@dataclass(frozen=True)
 class Declared:
     """Everything that a file's comments declare. ``problems`` are the lines that could not be read."""
 
     launches: tuple[Launch, ...]
     scratch: tuple[Scratch, ...]
+    tensor_maps: tuple[TensorMap, ...]
     problems: tuple[Problem, ...]
 
     @property
@@ -80,12 +99,13 @@ class Declared:
 
 
 def declared(source: bytes) -> Declared:
-    """Read the launch and scratch comments of a file."""
+    """Read the launch, scratch and tensor_map comments of a file."""
     launches: list[Launch] = []
     scratch: list[Scratch] = []
+    maps: list[TensorMap] = []
     problems: list[Problem] = []
     if b"klineage:" not in source:
-        return Declared((), (), ())
+        return Declared((), (), (), ())
     for number, line in enumerate(source.decode("utf-8", "replace").splitlines(), 1):
         found = _DIRECTIVE.match(line)
         if found is None:
@@ -96,26 +116,30 @@ def declared(source: bytes) -> Declared:
                 launches.append(_launch(rest, number))
             elif word == "scratch":
                 scratch.append(_scratch(rest, number))
+            elif word == "tensor_map":
+                maps.append(_tensor_map(rest, number))
             elif word != "flags":
-                raise NotAnExpression(f"{word!r} is no klineage comment; known are launch, scratch and flags")
+                raise NotAnExpression(
+                    f"{word!r} is no klineage comment; known are launch, scratch, tensor_map and flags"
+                )
         except NotAnExpression as error:
             problems.append(Problem("launch", f"klineage {word}: {error}", number))
-    return Declared(tuple(launches), tuple(scratch), tuple(problems))
+    return Declared(tuple(launches), tuple(scratch), tuple(maps), tuple(problems))
 
 
 def _launch(text: str, line: int) -> Launch:
     name = _NAME.match(text)
     if name is None:
         raise NotAnExpression("name the kernel first: // klineage: launch NAME grid=(...) block=(...)")
-    values = _values(text[name.end() :])
+    values = keyed(text[name.end() :], _KEYS)
     if "block" not in values or "grid" not in values:
         raise NotAnExpression(f"{name[0]} needs both grid=(...) and block=(...)")
     positional, named = _arguments(values["args"]) if "args" in values else (None, ())
     return Launch(
         name[0],
         line,
-        grid=_extents(values["grid"], "grid"),
-        block=_extents(values["block"], "block"),
+        grid=extents(values["grid"], "grid"),
+        block=extents(values["block"], "block"),
         shared=parse_expression(values.get("shared", "0")),
         when=parse_expression(values.get("when", "1")),
         cooperative=values.get("cooperative", "false") in ("true", "1"),
@@ -124,58 +148,10 @@ def _launch(text: str, line: int) -> Launch:
     )
 
 
-def _values(text: str) -> dict[str, str]:
-    """``grid=(a, b) shared=0`` by key. A key inside brackets belongs to what is around it."""
-    starts = [m for m in _KEY.finditer(text) if _depth(text[: m.start()]) == 0]
-    if text[: starts[0].start() if starts else len(text)].strip():
-        raise NotAnExpression(
-            f"{text.strip()[:40]!r} is not understood; after the name come {', '.join(f'{k}=' for k in _KEYS)}"
-        )
-    values: dict[str, str] = {}
-    ends = [m.start() for m in starts[1:]] + [len(text)] * bool(starts)
-    for start, end in zip(starts, ends, strict=True):
-        if start[1] in values:
-            raise NotAnExpression(f"{start[1]}= stands there twice")
-        values[start[1]] = text[start.end() : end].strip()
-    return values
-
-
-def _depth(text: str) -> int:
-    return text.count("(") - text.count(")")
-
-
-def _items(text: str) -> list[str]:
-    """``(a, f(b, c))`` as ``["a", "f(b, c)"]``; one item may stand without brackets."""
-    inner = text[1:-1] if text.startswith("(") and text.endswith(")") and _balanced(text[1:-1]) else text
-    items, depth, begin = [], 0, 0
-    for index, letter in enumerate(inner):
-        depth += (letter == "(") - (letter == ")")
-        if letter == "," and depth == 0:
-            items.append(inner[begin:index].strip())
-            begin = index + 1
-    return [item for item in (*items, inner[begin:].strip()) if item]
-
-
-def _balanced(text: str) -> bool:
-    depth = 0
-    for letter in text:
-        depth += (letter == "(") - (letter == ")")
-        if depth < 0:
-            return False
-    return depth == 0
-
-
-def _extents(text: str, what: str) -> tuple[Tree, ...]:
-    extents = tuple(map(parse_expression, _items(text)))
-    if not 1 <= len(extents) <= 3:
-        raise NotAnExpression(f"{what} has {len(extents)} extents; it takes one to three")
-    return (*extents, *[1] * (3 - len(extents)))
-
-
 def _arguments(text: str) -> tuple[tuple[Tree, ...], tuple[tuple[str, Tree], ...]]:
     positional: list[Tree] = []
     named: list[tuple[str, Tree]] = []
-    for item in _items(text):
+    for item in listed(text):
         name = re.match(r"(\w+)\s*=(?!=)\s*(.*)", item)
         if name:
             named.append((name[1], parse_expression(name[2])))
@@ -193,7 +169,18 @@ def _scratch(text: str, line: int) -> Scratch:
     name, type_, shape = found.groups()
     if type_ not in ELEMENTS:
         raise NotAnExpression(f"{name} has the unknown type {type_}; known are {', '.join(ELEMENTS)}")
-    return Scratch(name, type_, tuple(map(parse_expression, _items(shape))), line)
+    return Scratch(name, type_, tuple(map(parse_expression, listed(shape))), line)
+
+
+def _tensor_map(text: str, line: int) -> TensorMap:
+    names = re.match(r"([A-Za-z_]\w*)\s+([A-Za-z_]\w*)(?!\s*=)\b", text)
+    if names is None:
+        raise NotAnExpression("is written // klineage: tensor_map NAME BUFFER box=(EXTENT, ...) swizzle=128")
+    values = keyed(text[names.end() :], _MAP_KEYS)
+    if "box" not in values:
+        raise NotAnExpression(f"{names[1]} needs box=(EXTENT, ...), what one copy brings")
+    shape, box = (tuple(map(parse_expression, listed(values.get(key, "")))) for key in ("shape", "box"))
+    return TensorMap(names[1], names[2], shape, box, parse_expression(values.get("swizzle", "0")), line)
 
 
 def launch_job(kernel: Kernel, flags: tuple[str, ...] = ()) -> dict[str, Any]:
@@ -207,6 +194,7 @@ def launch_job(kernel: Kernel, flags: tuple[str, ...] = ()) -> dict[str, Any]:
     chosen = found.of(kernel.entry)
     arguments = [launch.arguments(signatures.get(launch.kernel, ())) for launch in chosen]
     used = {name for listed in arguments for tree in listed for name in names_of(tree)}
+    maps = [m for m in found.tensor_maps if m.name in used]
     return {
         "launches": [
             {
@@ -222,6 +210,21 @@ def launch_job(kernel: Kernel, flags: tuple[str, ...] = ()) -> dict[str, Any]:
             }
             for launch, listed in zip(chosen, arguments, strict=True)
         ],
-        "scratch": [[s.name, s.type, list(s.shape)] for s in found.scratch if s.name in used],
+        "scratch": [
+            [s.name, s.type, list(s.shape)]
+            for s in found.scratch
+            if s.name in used | {m.buffer for m in maps}
+        ],
+        "tensor_maps": [
+            {
+                "name": m.name,
+                "buffer": m.buffer,
+                "shape": list(m.shape),
+                "box": list(m.box),
+                "swizzle": m.swizzle,
+                "line": m.line,
+            }
+            for m in maps
+        ],
         "constants": constants(unit, (*kernel.flags, *flags)),
     }

@@ -28,6 +28,7 @@ _PREPROCESSED = re.compile(r"^\s*(?:#|%:|\?\?=)\s*(include(?:_next)?|import|embe
 _COMMENTS = re.compile(
     rb"//(?:\\\r?\n|[^\r\n])*|/\*.*?(?:\*/|\Z)|\"(?:\\.|[^\"\\\r\n])*\"|'(?:\\.|[^'\\\r\n])*'", re.DOTALL
 )
+_TENSOR_MAP = "CUtensorMap"
 _VALUE_TYPES = re.compile(
     r"(unsigned |signed )?(char|short|int|long|long int|long long|long long int)|unsigned|signed|bool|size_t|ptrdiff_t|"
     r"u?int(8|16|32|64)_t|float|double"
@@ -118,6 +119,7 @@ def _entry(unit: Unit, kernel: Kernel, workload: Workload, found: Declared) -> I
                 text = f"{name} is a template and so has no name to be launched by; make constants of its parameters"
             yield Problem("no_entry", text, unit.line(function.definition.start_byte))
     known = _Known(unit, kernel, workload, found)
+    maps = {m.name: m.buffer for m in found.tensor_maps}  # a const map may be stored through
     written: set[str] = set()
     for launch in found.of(kernel.entry):
         if launch.kernel in functions:
@@ -125,15 +127,16 @@ def _entry(unit: Unit, kernel: Kernel, workload: Workload, found: Declared) -> I
             yield from known.problems(launch, listing)
             given = zip(launch.arguments(listing), listing, strict=True)
             written |= {
-                a
+                maps.get(a, a)
                 for a, (_, type_, const) in given
-                if isinstance(a, str) and type_.endswith("*") and not const
+                if isinstance(a, str)
+                and (a in maps if type_ == _TENSOR_MAP else type_.endswith("*") and not const)
             }
     for output in workload.outputs:
         if all(name in functions for name in names) and output not in written:
             yield Problem(
                 "no_output",
-                f"no launch can write {output}, the workload's output: no pointer that is not const gets it",
+                f"no launch can write {output}, the workload's output: no pointer that is not const gets it, and no CUtensorMap",
             )
 
 
@@ -152,13 +155,17 @@ class _Known:
         self.scratch = {s.name for s in found.scratch}
         self.tensors = tensor_names(workload)
         self.numbers = set(workload.dims) | set(constants(unit, kernel.flags))
-        self.shapes = [(s, tree) for s in found.scratch for tree in s.shape]
+        self.maps = {m.name: m for m in found.tensor_maps}
+        self.shapes = [
+            *((s.line, tree) for s in found.scratch for tree in s.shape),
+            *((m.line, tree) for m in found.tensor_maps for tree in (*m.shape, *m.box, m.swizzle)),
+        ]
 
     def problems(self, launch: Launch, listing: tuple[Parameter, ...]) -> Iterator[Problem]:
         for tree in (*launch.grid, *launch.block, launch.shared, launch.when):
             yield from self._unknown(names_of(tree), launch.line)
-        for scratch, tree in self.shapes:
-            yield from self._unknown(names_of(tree), scratch.line)
+        for line, tree in self.shapes:
+            yield from self._unknown(names_of(tree), line)
         own = {name for name, _, _ in listing}
         for name, _ in launch.named:
             if name not in own:
@@ -190,10 +197,21 @@ class _Known:
                     launch.line,
                 )
             return
+        if type_ == _TENSOR_MAP:
+            found = self.maps.get(argument) if isinstance(argument, str) else None
+            if found is None:
+                text = (
+                    f"{place} is a CUtensorMap; declare it: // klineage: tensor_map {name} BUFFER box=(...)"
+                )
+                yield Problem("signature", text, launch.line)
+            elif self.tensors and found.buffer not in buffers:
+                text = f"tensor_map {found.name}: {found.buffer} is no buffer ({listed(sorted(buffers))})"
+                yield Problem("launch", text, found.line)
+            return
         if not _VALUE_TYPES.fullmatch(type_):
             yield Problem(
                 "signature",
-                f"{place} is a {type_}, which cannot be passed; pass pointers, integers, floats",
+                f"{place} is a {type_}, which cannot be passed; pass pointers, integers, floats, a CUtensorMap",
                 launch.line,
             )
         for used in names_of(argument):

@@ -9,6 +9,7 @@ import ctypes
 import functools
 from typing import Any
 
+from klineage.worker import cuda_tensor_map
 from klineage.worker.cuda_plan import Argument, Step
 from klineage.worker.faults import KernelFault, WorkerError
 from klineage.worker.gpu_errors import BY_KERNEL
@@ -115,6 +116,8 @@ def synchronize(kernel: str) -> None:
 
 def _value(argument: Argument, addresses: dict[str, int]) -> Any:
     value: Any = argument.value
+    if argument.kind == "tensor_map":
+        return cuda_tensor_map.encoded(value, addresses[value.buffer], driver())
     if argument.kind == "pointer":
         return ctypes.c_uint64(addresses[value])
     if argument.kind == "float":

@@ -12,6 +12,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from klineage.worker import cuda_tensor_map
+from klineage.worker.cuda_tensor_map import TensorMap
 from klineage.worker.faults import KernelFault
 
 Tensors = dict[str, tuple[str, tuple[int, ...]]]
@@ -43,11 +45,14 @@ _BLOCK = (1024, 1024, 64)
 
 @dataclass(frozen=True)
 class Argument:
-    """One kernel argument: the address of a buffer, or a number. ``kind`` is "pointer", "float" or "integer"."""
+    """One kernel argument: the address of a buffer, a map of it, or a number.
+
+    ``kind`` is "pointer", "tensor_map", "float" or "integer".
+    """
 
     kind: str
     size: int
-    value: str | int | float
+    value: str | int | float | TensorMap
     signed: bool = True
 
 
@@ -145,15 +150,22 @@ def plan(
     """
     values = _Constants({**scalars, **dims}, kernel["constants"])
     buffers = {**tensors, **scratch(kernel, dims)}
+    maps = {declared["name"]: declared for declared in kernel["tensor_maps"]}
     steps = []
     for launch in kernel["launches"]:
         if evaluate(launch["when"], values):
             with_place = f"{kernel['filename']}:{launch['line']}: {launch['kernel']}"
-            steps.append(_step(launch, buffers, values, with_place))
+            steps.append(_step(launch, buffers, maps, values, with_place))
     return steps
 
 
-def _step(launch: dict[str, Any], buffers: Tensors, values: Mapping[str, Any], place: str) -> Step:
+def _step(
+    launch: dict[str, Any],
+    buffers: Tensors,
+    maps: Mapping[str, dict[str, Any]],
+    values: Mapping[str, Any],
+    place: str,
+) -> Step:
     grid = tuple(_whole(evaluate(tree, values), f"{place}: grid") for tree in launch["grid"])
     block = tuple(_whole(evaluate(tree, values), f"{place}: block") for tree in launch["block"])
     shared = _whole(evaluate(launch["shared"], values), f"{place}: shared")
@@ -167,10 +179,34 @@ def _step(launch: dict[str, Any], buffers: Tensors, values: Mapping[str, Any], p
     if shared < 0:
         raise KernelFault("launch", f"{place}: shared={shared} is negative")
     arguments = tuple(
-        _argument(tree, parameter, buffers, values, place)
+        _mapped(tree, parameter, maps, buffers, values, place)
+        if parameter[1] == "CUtensorMap"
+        else _argument(tree, parameter, buffers, values, place)
         for tree, parameter in zip(launch["arguments"], launch["parameters"])  # noqa: B905 - Python 3.9
     )
     return Step(launch["kernel"], grid, block, shared, bool(launch["cooperative"]), arguments)  # type: ignore[arg-type]
+
+
+def _mapped(
+    tree: Any,
+    parameter: list[Any],
+    maps: Mapping[str, dict[str, Any]],
+    buffers: Tensors,
+    values: Mapping[str, Any],
+    place: str,
+) -> Argument:
+    declared = maps.get(tree) if isinstance(tree, str) else None
+    if declared is None or declared["buffer"] not in buffers:
+        raise KernelFault(
+            "signature", f"{place}: parameter {parameter[0]} is a CUtensorMap, and {tree} is none"
+        )
+
+    def whole(extent: Any, what: str) -> int:
+        return _whole(evaluate(extent, values), what)
+
+    type_, shape = buffers[declared["buffer"]]
+    found = cuda_tensor_map.planned(declared, type_, shape, whole, f"{place}: {declared['name']}")
+    return Argument("tensor_map", cuda_tensor_map.BYTES, found)
 
 
 def _argument(

@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 from klineage.kernel import Kernel
+from klineage.walk.reading import read_kernel
 from klineage.worker import cuda_build, cuda_elf, cuda_tools
 from klineage.worker.faults import KernelFault, Unsupported, WorkerError
+from klineage.workload import Workload
 
 Make = Callable[..., Kernel]
 SPILLING = "float a[120]; for (int k = 0; k < 120; k++) a[k] = x[i + k]; for (int k = 0; k < 120; k++) y[i] += a[(k * 7 + rows) % 120];"
@@ -52,6 +54,15 @@ def test_an_inlined_asm_and_a_template_reach_the_code(
     built = build(shipped_kernel("rmsnorm_ptx", "add_rmsnorm"))
     assert built["kernels"]["rmsnorm_ptx"]["shared_bytes"] == 16
     assert "--use_fast_math -DTHREADS=128" in built["command"]
+
+
+def test_a_tensor_map_reaches_the_copy_engine(build: Callable[..., dict[str, Any]], rows: Workload) -> None:
+    kernel = read_kernel(Path(__file__).parent / "kernels" / "rows_tma.cu", rows)
+    found = build(kernel)["kernels"]
+    assert set(found) == {"scale_kernel", "plain_kernel"}
+    if cuda_tools.disassembler() is not None:
+        assert "UTMALDG" in found["scale_kernel"]["instructions"]
+        assert "UTMALDG" not in found["plain_kernel"]["instructions"]
 
 
 def test_the_second_build_is_found_and_a_damaged_one_made_again(

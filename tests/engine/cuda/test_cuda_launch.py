@@ -13,6 +13,7 @@ from klineage.kernel import Kernel
 from klineage.surface.cuda_launch import declared
 from klineage.surface.expression import NotAnExpression, Tree, names_of, parse_expression
 from klineage.worker import cuda_plan
+from klineage.worker.cuda_tensor_map import TensorMap
 from klineage.worker.faults import KernelFault
 
 VALUES = {"n": 1000, "m": 7, "TILE": 16}
@@ -75,6 +76,10 @@ REFUSED = {
     "launch k grid=(1) block=(1) args=(a=b, c)": "stands after named ones",
     "scratch t": "is written // klineage: scratch NAME TYPE (EXTENT, ...)",
     "scratch t float (m)": "unknown type float",
+    "tensor_map t": "is written // klineage: tensor_map NAME BUFFER",
+    "tensor_map t box=(8, 64)": "is written // klineage: tensor_map NAME BUFFER",
+    "tensor_map t x swizzle=128": "t needs box=",
+    "tensor_map t x box=(8) fill=0": "'(8) fill=0' is not an expression",
     "lunch k grid=(1) block=(1)": "'lunch' is no klineage comment",
 }
 
@@ -168,6 +173,54 @@ def test_constants_of_the_file_are_values(cuda: Callable[..., Kernel]) -> None:
     twice = "#if 1\n#define A 4\n#else\n#define A 8\n#endif\n"
     with pytest.raises(KernelFault, match="A has no value"):
         steps(cuda(head=twice, launch="grid=(A) block=(1)"), BUFFERS, ROWS)
+
+
+def mapped(more: str, parameter: str = "const __grid_constant__ CUtensorMap x_map") -> Kernel:
+    source = f"""// klineage: tensor_map x_map x {more}
+// klineage: launch mapped grid=(1) block=(32)
+extern "C" __global__ void mapped({parameter}, float *y) {{}}
+"""
+    return Kernel("cuda", "kernel.cu", "mapped", source.encode())
+
+
+def test_a_tensor_map_is_planned_with_its_launch() -> None:
+    (step,) = steps(mapped("box=(rows, 32) swizzle=128"), BUFFERS, ROWS)
+    found = step.arguments[0].value
+    assert isinstance(found, TensorMap)
+    assert (step.arguments[0].kind, step.arguments[0].size) == ("tensor_map", 128)
+    assert found == TensorMap("x", "fp32", (8, 64), (8, 32), 128)
+    assert found.strides == (256,)
+    (step,) = steps(mapped("shape=(2, 4, columns) box=(1, 4, 64)"), BUFFERS, ROWS)
+    assert step.arguments[0].value == TensorMap("x", "fp32", (2, 4, 64), (1, 4, 64), 0)
+
+
+WRONG_MAPS = {
+    "box=(8)": "the same one to five extents",
+    "shape=(9, 64) box=(1, 4)": "shape (9, 64) does not fit the 512 elements of x",
+    "shape=(8, 0) box=(1, 4)": "does not fit",
+    "box=(257, 4)": "between 1 and 256",
+    "box=(8, 3)": "rows of 12 bytes, which are no multiple of 16",
+    "shape=(8, 13) box=(8, 4)": "52 bytes from row to row",
+    "box=(8, 4) swizzle=16": "swizzle=16 is not 0, 32, 64 or 128",
+    "box=(8, 64) swizzle=128": "rows of 256 bytes, more than swizzle=128",
+    "box=(8, 4.5)": "not a whole number",
+}
+
+
+@pytest.mark.parametrize("declaration", WRONG_MAPS)
+def test_what_the_copy_engine_cannot_do_is_refused(declaration: str) -> None:
+    with pytest.raises(KernelFault) as fault:
+        steps(mapped(declaration), BUFFERS, ROWS)
+    assert fault.value.reason == "launch"
+    assert "kernel.cu:2: mapped: x_map: " in str(fault.value)
+    assert WRONG_MAPS[declaration] in str(fault.value)
+
+
+def test_a_map_that_nobody_declared_is_no_argument() -> None:
+    kernel = mapped("box=(8, 4)", "const __grid_constant__ CUtensorMap other")
+    with pytest.raises(KernelFault, match="parameter other is a CUtensorMap, and other is none") as fault:
+        steps(kernel, BUFFERS, ROWS)
+    assert fault.value.reason == "signature"
 
 
 def test_trees_are_json(shipped_kernel: Callable[..., Kernel]) -> None:

@@ -116,6 +116,31 @@ def test_a_cooperative_launch_is_one(
     assert history()[0] == "cooperative launch 3 grid 2 1 1 block 64 1 1 shared 0"
 
 
+MAPPED = b"""// klineage: tensor_map x_map x shape=(rows / 2, 2, columns) box=(1, 2, 16) swizzle=64
+// klineage: launch mapped grid=(1) block=(32)
+extern "C" __global__ void mapped(const __grid_constant__ CUtensorMap x_map, float *y) {}
+"""
+
+
+def test_a_kernel_gets_a_map_of_its_buffer(
+    load: Callable[..., CudaRunner], history: Callable[[], list[str]]
+) -> None:
+    torch = pytest.importorskip("torch")
+    dims = {"rows": 4, "columns": 16}
+    loaded = load(Kernel("cuda", "kernel.cu", "mapped", MAPPED))
+    slots, total = buffers.layout(loaded.problem.tensors(dims))
+    region, inputs = np.empty(total, np.uint8), loaded.problem.inputs(3, dims)
+    buffers.fill(region, slots, inputs)
+    loaded.run_on(torch.from_numpy(region), slots, dims)
+    np.testing.assert_array_equal(buffers.stored(region, slots[2]), inputs["x"])
+    assert history() == [
+        # CUDA's order, the fastest extent first: extent/box(bytes to the next)
+        "map type 7 swizzle 2 promotion 2 interleave 0 fill 0: 16/16(64) 2/2(128) 2/1",
+        "launch 5 grid 1 1 1 block 32 1 1 shared 0",
+        "wait",
+    ]
+
+
 ERRORS = {
     700: "illegal_access",
     716: "illegal_access",

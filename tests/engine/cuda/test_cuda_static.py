@@ -34,6 +34,47 @@ def test_the_test_kernels_pass(name: str, workload: str, shipped_kernel: Callabl
     assert parse("cuda", kernel.filename, kernel.source).broken_lines() == ()
 
 
+def with_map(rows: Workload, source: bytes | None = None) -> Kernel:
+    kernel = read_kernel(Path(__file__).parent / "kernels" / "rows_tma.cu", rows)
+    return kernel if source is None else Kernel("cuda", kernel.filename, kernel.entry, source)
+
+
+def test_a_kernel_with_a_tensor_map_passes(rows: Workload) -> None:
+    kernel = with_map(rows)
+    assert kernel.entry == "scale_kernel+plain_kernel"
+    assert check(kernel, rows) == []
+
+
+WRONG_MAPS = {
+    b"x_map x box": (
+        b"z_map x box",
+        "signature",
+        "declare it: // klineage: tensor_map x_map BUFFER box=(...)",
+    ),
+    b" x box": (b" z box", "launch", "tensor_map x_map: z is no buffer (bias, x, y)"),
+    b"box=(1, BLOCK)": (b"box=(1, WIDTH)", "launch", "WIDTH is no dimension of cuda (rows, columns)"),
+}
+
+
+@pytest.mark.parametrize("text", WRONG_MAPS)
+def test_a_map_that_fits_nothing_is_refused(text: bytes, rows: Workload) -> None:
+    other, reason, words = WRONG_MAPS[text]
+    found = check(with_map(rows, with_map(rows).source.replace(text, other, 1)), rows)
+    assert {p.reason for p in found} == {reason}
+    assert words in found[0].message
+
+
+def test_an_output_may_be_written_through_a_map(rows: Workload) -> None:
+    source = b"""// klineage: tensor_map y_map y box=(1, 64)
+// klineage: launch k grid=(1) block=(1)
+#include <cuda.h>
+extern "C" __global__ void k(const float *x, const __grid_constant__ CUtensorMap y_map) {}
+"""
+    assert check(Kernel("cuda", "kernel.cu", "k", source), rows) == []
+    onto_x = source.replace(b"y_map y", b"y_map x")
+    assert [p.reason for p in check(Kernel("cuda", "kernel.cu", "k", onto_x), rows)] == ["no_output"]
+
+
 def test_inline_assembly_is_noted_and_not_refused(shipped_kernel: Callable[..., Kernel]) -> None:
     (note,) = notes(shipped_kernel("rmsnorm_ptx", "add_rmsnorm"))
     assert note.reason == "inline_asm"
