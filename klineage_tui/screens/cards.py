@@ -188,9 +188,7 @@ class CardsScreen(CardsRuns):
         def show(found: Shown) -> None:
             keys, layout = dict(self.host.keys_in_force), self.host.diff_layout
             screen = EvidenceScreen(found, claim(card, field), keys, place=place, layout=layout)  # type: ignore[arg-type]
-            self.app.push_screen(
-                screen, lambda commit: self._to_history(evidence.lineage, commit) if commit else None
-            )
+            self.ask(screen, lambda commit: self._to_history(evidence.lineage, commit) if commit else None)
 
         self.job("evidence", lambda: evidence_of(library, workspace, card, evidence), show)
 
@@ -226,7 +224,7 @@ class CardsScreen(CardsRuns):
         def show(revisions: Sequence[Revision]) -> None:
             rows = [revision_line(f"{r.when:%Y-%m-%d %H:%M}", r.who, r.title, r.reason) for r in revisions]
             read = partial(revision_texts, library, item.id, revisions)
-            self.app.push_screen(RevisionsScreen(item.id, rows, read, dict(self.host.keys_in_force)))
+            self.ask(RevisionsScreen(item.id, rows, read, dict(self.host.keys_in_force)), lambda _: None)
 
         self.job("revisions", lambda: library.history(item.id), show)
 

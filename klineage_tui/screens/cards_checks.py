@@ -45,10 +45,8 @@ class CardsChecks(CardsEdits):
             ]
             question = "On which kernel? Nothing is run: its text, its workload and its reports are read."
             keys = dict(self.host.keys_in_force)
-            dialog = Choose("Check", question, rows, "evaluates the checks on it", keys)
-            self.app.push_screen(
-                dialog, lambda choice: self._check_on(item, card, choice) if choice else None
-            )
+            dialog = Choose(f"Check {card.id}", question, rows, "evaluates the checks on it", keys)
+            self.ask(dialog, lambda choice: self._check_on(item, card, choice) if choice else None)
 
         self.job("choices", lambda: choices(workspace, card, lineage), choose)
 

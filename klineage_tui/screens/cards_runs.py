@@ -164,8 +164,8 @@ class CardsRuns(CardsChecks):
             names = choice_names([each.target.name for each in found])
             rows = [(each, choice_line(name, told(each))) for each, name in zip(found, names, strict=True)]
             question = "On which kernel? It must pass every gate and show half of the effect; at most three attempts."
-            dialog = Choose("Try", question, rows, "tries it there", dict(self.host.keys_in_force))
-            self.app.push_screen(dialog, lambda each: self._try_on(card, each) if each else None)
+            dialog = Choose(f"Try {card.id}", question, rows, "tries it there", dict(self.host.keys_in_force))
+            self.ask(dialog, lambda each: self._try_on(card, each) if each else None)
 
         self.notify("Looking for kernels that it has not seen …", timeout=5)
         self.job("suggestions", lambda: suggestions(library, workspace, card), choose)

@@ -197,7 +197,7 @@ class LibraryScreen(Place):
                 "What for?", "What is empty is not asked about.", asked_of(query, names), wrong,
                 dict(self.host.keys_in_force), why=False, confirm="looks for it",
             )  # fmt: skip
-            self.app.push_screen(dialog, lambda typed: self._ask(typed) if typed else None)
+            self.ask(dialog, lambda typed: self._ask(typed) if typed else None)
 
         lineage = self._of_lineage or ""
         self.job("kernels", lambda: kernels(workspace, lineage), ask)

@@ -55,7 +55,7 @@ def ask_lift(place: Place, workspace: Workspace, library: Library, lineages: Seq
 
     def show(lifts: tuple[Lift, ...]) -> None:
         dialog = LiftDialog(lifts, names, dict(place.host.keys_in_force))
-        place.app.push_screen(dialog, lambda yes: _put(place, library, lifts) if yes else None)
+        place.ask(dialog, lambda yes: _put(place, library, lifts) if yes else None)
 
     place.notify(f"Reading the steps of {names} …", timeout=3)
     place.job("lift", read, show)

@@ -192,6 +192,13 @@ class Place(Screen[None]):
         if not message.worker.is_cancelled and self.is_attached:
             message.deliver()
 
+    def ask(self, dialog: Screen[T], answered: Callable[[T | None], None]) -> None:
+        """Ask on top of this place what took a while to prepare; nothing pops up under hands that are elsewhere by now."""
+        if self.app.screen is self:
+            self.app.push_screen(dialog, answered)
+        else:
+            self.notify("Not asked, since you are elsewhere by now; press the key again.", severity="warning")
+
     def key_of(self, action: str) -> str:
         """The key that does an action, as people know it."""
         return shown_key(self.host.keys_in_force[action])

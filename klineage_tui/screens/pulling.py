@@ -103,7 +103,7 @@ def _ask_sides(
 
     more = f", {len(rest)} more to decide" if rest else ""
     dialog = Choose(f"{first.card}: {first.conflict.field}{more}", question, rows, "takes this one", keys)
-    place.app.push_screen(dialog, chosen)
+    place.ask(dialog, chosen)
 
 
 def _shown(text: str) -> str:

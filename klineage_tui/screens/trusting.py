@@ -40,6 +40,6 @@ def trusting(place: Place, lineages: Iterable[str], then: Callable[[], None]) ->
             dict(place.host.keys_in_force),
             cancel="runs nothing",
         )
-        place.app.push_screen(dialog, answered)
+        place.ask(dialog, answered)
 
     place.job("trust", foreign, ask)
