@@ -9,13 +9,29 @@ import pytest
 from klineage.lineage import Workspace
 from klineage.resources import shipped
 from klineage.walk import Walk, new_lineage, open_workspace
+from textual.pilot import Pilot
 
 from klineage_tui.app import KlineageApp
 from klineage_tui.config import Config
+from klineage_tui.key_order import KeysInOrder
 from klineage_tui.session import Session
 from klineage_tui.themes import load_themes
 
-from .driving import MakeApp
+from .driving import MakeApp, handled
+
+
+@pytest.fixture(autouse=True)
+def patient_fingers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A press is over when the keys have been handled. Textual's own waits until the process seems idle, as one does
+    that a busy machine does not let run."""
+    press = Pilot.press
+
+    async def pressed(pilot: Pilot[int], *keys: str) -> None:
+        await press(pilot, *keys)
+        if isinstance(pilot.app, KeysInOrder):
+            await handled(pilot.app)
+
+    monkeypatch.setattr(Pilot, "press", pressed)
 
 
 @pytest.fixture(scope="session")

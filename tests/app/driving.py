@@ -9,6 +9,7 @@ from textual.pilot import Pilot
 from textual.widgets import Static
 
 from klineage_tui.app import KlineageApp
+from klineage_tui.key_order import KeysInOrder
 from klineage_tui.screens.induce import InduceScreen
 from klineage_tui.screens.naming import NameStep
 from klineage_tui.widgets.lines import LineView
@@ -60,6 +61,18 @@ async def until(condition: Callable[[], object], seconds: float = 30.0) -> None:
     while not condition():
         assert loop.time() < end, f"waited {seconds} s in vain"
         await asyncio.sleep(0.02)
+
+
+async def handled(app: KeysInOrder[int]) -> None:
+    """Every key that was pressed has been handled, and what it made the widgets say."""
+    arrived = asyncio.Event()
+    app.call_later(arrived.set)
+
+    def over() -> bool:
+        done = arrived.is_set() and not app._keys and not app._handling
+        return done or app._exit or app._exception_event.is_set()
+
+    await until(over)
 
 
 def about(app: KlineageApp) -> str:
