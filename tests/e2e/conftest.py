@@ -44,7 +44,7 @@ def klineage() -> Callable[..., subprocess.CompletedProcess[str]]:
             [*KLINEAGE, *map(str, words)],
             capture_output=True,
             text=True,
-            timeout=240,
+            timeout=600,
             cwd=cwd,
             env=dict(os.environ),
         )

@@ -9,6 +9,7 @@ import subprocess
 import time
 from pathlib import Path
 
+import pytest
 from klineage.walk import Walk, new_lineage, open_workspace
 
 from .commands import KLINEAGE, git
@@ -43,6 +44,7 @@ def fresh_lineage(path: Path) -> str:
         workspace.close()
 
 
+@pytest.mark.timeout(1800)
 def test_a_killed_walk_resumes_with_nothing_lost(tmp_path: Path) -> None:
     print(f"seed {SEED}")
     moments = random.Random(SEED)
@@ -50,14 +52,14 @@ def test_a_killed_walk_resumes_with_nothing_lost(tmp_path: Path) -> None:
     assert finish(path, fresh_lineage(path)) == 0  # fills the cache of gate results, and sets the pace
     began, lineage = time.monotonic(), fresh_lineage(path)
     assert finish(path, lineage) == 0
-    whole = time.monotonic() - began
-    killed = finished = 0
+    reach = 1.1 * (time.monotonic() - began)  # seconds until the latest kill
+    killed = finished = idle = 0
     interrupted: set[int] = set()  # how many steps a walk had when it was killed
     lineage = fresh_lineage(path)
     before = picture(path, lineage)
-    while killed < KILLS:
+    while killed < KILLS or len(interrupted) < 4:
         process = start_walk(path, lineage)
-        time.sleep(moments.uniform(0.0, 1.1 * whole))
+        time.sleep(moments.uniform(0.0, reach))
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
             killed += 1
@@ -66,6 +68,9 @@ def test_a_killed_walk_resumes_with_nothing_lost(tmp_path: Path) -> None:
         after = picture(path, lineage)
         assert after[0][: len(before[0])] == before[0], f"kill {killed}: an accepted step was lost"
         assert after[1][: len(before[1])] == before[1], f"kill {killed}: a rejected attempt was lost"
+        idle = 0 if len(after[0]) > len(before[0]) else idle + 1
+        if idle == 20:  # the machine has become too slow for it to get anywhere
+            reach, idle = 1.5 * reach, 0
         before = after
         interrupted.add(len(after[0]))
         if process.returncode == 0:
@@ -75,21 +80,20 @@ def test_a_killed_walk_resumes_with_nothing_lost(tmp_path: Path) -> None:
             before = picture(path, lineage)
     assert finish(path, lineage) == 0
     git(path, "fsck", "--strict", "--no-dangling")
-    assert len(interrupted) >= 4, f"the kills came at too few different steps: {interrupted}"
     leftovers = orphans()
     assert not leftovers, f"killed walks left processes behind: {leftovers}"
     print(f"{killed} kills at {sorted(interrupted)} steps, {finished} walks ran to the end in between")
 
 
 def finish(path: Path, lineage: str) -> int:
-    walk = subprocess.run([*KLINEAGE, "walk", lineage, "-w", str(path)], capture_output=True, timeout=120)
+    walk = subprocess.run([*KLINEAGE, "walk", lineage, "-w", str(path)], capture_output=True, timeout=600)
     return walk.returncode
 
 
 def orphans() -> set[str]:
     """Worker processes that have lost their parent and do not notice it; those of other tests come and go."""
     left: set[str] | None = None
-    for _ in range(50):
+    for _ in range(600):
         listing = subprocess.run(
             ["ps", "-eo", "ppid=,pid=,args="], capture_output=True, text=True, check=True
         ).stdout

@@ -86,7 +86,7 @@ def test_a_person_is_asked(here: Path, klineage: Run) -> None:
 
     def answer(text: str) -> str:
         return subprocess.run(
-            [*KLINEAGE, *words], input=text, capture_output=True, text=True, timeout=240, check=True
+            [*KLINEAGE, *words], input=text, capture_output=True, text=True, timeout=600, check=True
         ).stdout
 
     assert "0 accepted, 0 rejected; stopped at: cancelled" in answer("")
