@@ -77,6 +77,8 @@ def _patch_language_once(interpreter: Any) -> None:
     probe = types.SimpleNamespace(__globals__={"tl": tl, "core": tl.core})
     interpreter._patch_lang(probe)
     interpreter._patch_lang = lambda fn: _NoScope()
+    # Triton before 3.8 hands int() an array with an axis, which numpy 2.5 refuses.
+    tl.core.tensor.__index__ = lambda self: int(self.handle.data.squeeze())
 
 
 def _patch_launches(interpreter: Any) -> None:
