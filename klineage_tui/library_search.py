@@ -232,12 +232,15 @@ def export(library: Library, ids: Sequence[str], form: str, folder: str) -> str:
     where = Path(folder).expanduser()
     if form == "jsonl":
         return _training(library, ids, where)
-    from klineage.interop.agent_skills import LAYOUTS, skills, write
+    from klineage.interop.agent_skills import LAYOUTS, skills
+    from klineage.interop.skill_folders import clear, write
 
     if form not in LAYOUTS:
         raise KlineageError(f"there is no form {form!r}; there are {', '.join((*LAYOUTS, 'jsonl'))}")
-    written = write(skills((library.get(card_id) for card_id in ids), form), where)
-    return f"{len(written)} Agent Skill{'s' * (len(written) != 1)} of {len(ids)} cards: {where}"
+    made = skills((library.get(card_id) for card_id in ids), form)
+    written, gone = write(made, where), clear(made, where)
+    told = f"{len(written)} Agent Skill{'s' * (len(written) != 1)} of {len(ids)} cards: {where}"
+    return f"{told}; {len(gone)} of an earlier export removed" if gone else told
 
 
 def _training(library: Library, ids: Sequence[str], where: Path) -> str:
@@ -246,7 +249,7 @@ def _training(library: Library, ids: Sequence[str], where: Path) -> str:
     if where.exists():
         raise KlineageError(f"{where} is there already; name another file")
     entries = [library.entry(card_id) for card_id in ids]
-    shelved = [Shelved(e.card, e.revision, str(library.path)) for e in entries if e.card is not None]
+    shelved = [Shelved(e.card, library.path.name, e.revision) for e in entries if e.card is not None]
     missing: list[str] = []
     data = list(lines(records(shelved, [library], missing)))
     try:

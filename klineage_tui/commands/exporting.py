@@ -53,7 +53,7 @@ def export_command(parser: argparse.ArgumentParser) -> Run:
     parser.add_argument(
         "--all", action="store_true", help="hypotheses too, marked as such; never retired cards"
     )
-    parser.add_argument("--force", action="store_true", help="replace folders that klineage has not written")
+    parser.add_argument("--force", action="store_true", help="write into folders of others, too")
     add_libraries(parser)
     add_json(parser)
     return _export
@@ -68,8 +68,12 @@ def _export(arguments: argparse.Namespace) -> int:
 
 
 def _chosen(libraries: tuple[Library, ...], arguments: argparse.Namespace) -> tuple[list[Shelved], list[str]]:
-    """The cards that were asked for, each from the first library that has it; and what is wrong with others."""
+    """The cards that were asked for, each from the first library that has it, and what is wrong with others.
+
+    Where all admitted cards are asked for, an admitted one counts before an earlier library's hypothesis of its name.
+    """
     from klineage.interop.training import Shelved
+    from klineage.skill.card import takes_its_place
 
     found: dict[str, Shelved] = {}
     problems: list[str] = []
@@ -77,8 +81,11 @@ def _chosen(libraries: tuple[Library, ...], arguments: argparse.Namespace) -> tu
         for entry in library.cards():
             if entry.card is None:
                 problems.append(entry.problem)
-            else:
-                found.setdefault(entry.id, Shelved(entry.card, library.path.name, entry.revision))
+                continue
+            earlier = found.get(entry.id)
+            wanted_all = not (arguments.cards or arguments.all)
+            if earlier is None or (wanted_all and takes_its_place(earlier.card.status, entry.card.status)):
+                found[entry.id] = Shelved(entry.card, library.path.name, entry.revision)
     missing = [name for name in arguments.cards if name not in found]
     if missing:
         raise KlineageError(
@@ -90,15 +97,21 @@ def _chosen(libraries: tuple[Library, ...], arguments: argparse.Namespace) -> tu
 
 
 def _skills(kept: list[Shelved], problems: list[str], arguments: argparse.Namespace) -> int:
-    from klineage.interop.agent_skills import NAME, skills, write
+    from klineage.interop.agent_skills import NAME, skills
+    from klineage.interop.skill_folders import clear, write
 
     made = skills((shelved.card for shelved in kept), arguments.layout, name=arguments.name or NAME)
     places = write(made, arguments.to, force=arguments.force)
+    gone = clear(made, arguments.to)
     if arguments.json:
-        print_json({"skills": [str(place) for place in places], "cards": len(kept), "problems": problems})
+        names = {"skills": [str(place) for place in places], "removed": [str(place) for place in gone]}
+        print_json({**names, "cards": len(kept), "problems": problems})
         return 0
     for place in places:
         say(str(place))
+    for place in gone:
+        left = "; files that klineage has not written are left in it" if place.exists() else ""
+        say(f"{place} of an earlier export is removed{left}")
     say(f"{plural(len(kept), 'card')} in {plural(len(places), 'skill')}")
     _say_left_out(problems)
     return 0

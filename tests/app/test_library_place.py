@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Iterator
 from dataclasses import replace
@@ -192,7 +193,11 @@ async def test_cards_are_written_as_skills_and_as_training_records(
             await pilot.press("enter")
             await until(lambda to=to: str(to) in said(app))
     assert (tmp_path / "skills" / "c-vector-types" / "SKILL.md").is_file()
-    assert '"kind":"card"' in (tmp_path / "cards.jsonl").read_text()
+    record = json.loads((tmp_path / "cards.jsonl").read_text().splitlines()[0])
+    assert record["kind"] == "card"
+    where = record["provenance"]
+    assert where["library"] == library.path.name
+    assert where["revision"] == library.entry(record["card"]["id"]).revision
 
 
 def test_lineages_that_training_records_lack_are_named(library: Library, tmp_path: Path) -> None:

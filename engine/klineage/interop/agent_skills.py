@@ -10,11 +10,8 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-import shutil
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal, get_args
 
 import klineage
@@ -34,16 +31,20 @@ _LONGEST_DESCRIPTION = 1024
 _MOST_CARDS = 400  # one line each, and a body stays under 500 lines
 #: The format allows no angle brackets in a description, and readers take three hyphens for the end of the front matter.
 _IN_WORDS = {"<=": " at most ", ">=": " at least ", "->": " to ", "<": " below ", ">": " above "}
+#: In the metadata: what tells an exported folder from somebody else's.
+MARK = "klineage"
+#: And what tells the skill of one card, which has no further files.
+ALONE = "\n  layout: each\n"
 _REPLACED = re.compile("|".join(["-{3,}", *map(re.escape, _IN_WORDS)]))
-_MARK = "klineage"  # in the metadata: what tells an exported folder from somebody else's
 
 
 @dataclass(frozen=True)
 class Skill:
-    """One folder: its name, and the bytes of its files by their paths in it."""
+    """One folder: its name, the bytes of its files by their paths in it, and the name of the export that it is part of."""
 
     name: str
     files: Mapping[str, bytes]
+    export: str = NAME
 
 
 def skills(cards: Iterable[Card], layout: Layout = "one", *, name: str = NAME) -> tuple[Skill, ...]:
@@ -58,15 +59,17 @@ def skills(cards: Iterable[Card], layout: Layout = "one", *, name: str = NAME) -
             "there is no card to export; klineage card list shows the library, --all adds hypotheses"
         )
     if layout == "each":
-        return tuple(_each(card) for card in kept)
+        return tuple(_each(card, _checked(name)) for card in kept)
     if layout == "one":
-        return (_many(_checked(name), "kernels", kept),)
+        return (_many(_checked(name), "kernels", kept, name),)
     _checked(name)
     found: dict[str, dict[str, Card]] = {}
     for card in kept:
         for family in families(card):
             found.setdefault(_named(name, family), {})[card.id] = card
-    return tuple(_many(one, one.removeprefix(f"{name}-"), list(found[one].values())) for one in sorted(found))
+    return tuple(
+        _many(one, one.removeprefix(f"{name}-"), list(found[one].values()), name) for one in sorted(found)
+    )
 
 
 def _named(name: str, family: str) -> str:
@@ -85,62 +88,14 @@ def families(card: Card) -> tuple[str, ...]:
     return found or tuple(w for w in card.scope.workloads if w != "*") or ("any",)
 
 
-def write(skills: Iterable[Skill], folder: Path, *, force: bool = False) -> tuple[Path, ...]:
-    """Write each skill to a folder of its name under ``folder``; returns those folders.
-
-    A folder that was exported before is replaced as a whole. Raises KlineageError, before anything is written, for
-    one that holds something else, unless ``force``; and for a folder that cannot be written.
-    """
-    planned = [(skill, folder / skill.name) for skill in skills]
-    for _, place in planned:
-        if (place.is_symlink() or place.exists()) and not force and not _exported(place):
-            raise KlineageError(
-                f"{place} is there already and klineage has not written it; move it away, or say --force"
-            )
-    for skill, place in planned:
-        try:
-            _write(skill, place)
-        except OSError as error:
-            raise KlineageError(f"cannot write {place}: {error.strerror}") from error
-    return tuple(place for _, place in planned)
-
-
-def _write(skill: Skill, place: Path) -> None:
-    """Beside the old folder first, so that nobody ever reads half a skill."""
-    place.parent.mkdir(parents=True, exist_ok=True)
-    new = Path(tempfile.mkdtemp(dir=place.parent, prefix=f".{skill.name}-"))
-    try:
-        for path, data in skill.files.items():
-            file = new / path
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_bytes(data)
-        new.chmod(0o755)
-        if place.is_symlink() or place.is_file():
-            place.unlink()
-        elif place.exists():
-            shutil.rmtree(place)
-        new.rename(place)
-    except BaseException:
-        shutil.rmtree(new, ignore_errors=True)
-        raise
-
-
-def _exported(place: Path) -> bool:
-    file = place / "SKILL.md"
-    return (
-        not place.is_symlink()
-        and file.is_file()
-        and f"\n  made-by: {_MARK}" in file.read_text("utf-8", "replace")
-    )
-
-
-def _each(card: Card) -> Skill:
+def _each(card: Card, export: str) -> Skill:
     name = card.id.replace(".", "-")
     gains = f" Gains {effect(best_effect(card.effects))}." if card.effects else ""
     use = f"Use when optimizing a {_language(card)} kernel where this holds: {_conditions(card)}"
     body = told(card).split("\n", 1)[1]
     description = f"{sentence(card.intent).rstrip('.')}.{gains} {use}"
-    return Skill(name, {"SKILL.md": _document(name, description, [card], f"# {name}\n{body}")})
+    document = _document(name, description, [card], f"# {name}\n{body}", f"{export}{ALONE.rstrip()}")
+    return Skill(name, {"SKILL.md": document}, export)
 
 
 def _conditions(card: Card) -> str:
@@ -149,7 +104,7 @@ def _conditions(card: Card) -> str:
     return "; ".join(known) + "." if known else "nothing is required that is known."
 
 
-def _many(name: str, family: str, cards: list[Card]) -> Skill:
+def _many(name: str, family: str, cards: list[Card], export: str) -> Skill:
     if len(cards) > _MOST_CARDS:
         raise KlineageError(
             f"{len(cards)} cards are more than one SKILL.md can list ({_MOST_CARDS}); say --layout family or each"
@@ -171,7 +126,8 @@ def _many(name: str, family: str, cards: list[Card]) -> Skill:
          "interpreted is an exact count and says nothing of time."]
     )  # fmt: skip
     files = {f"references/{card.id}.md": told(card).encode() for card in cards}
-    return Skill(name, {"SKILL.md": _document(name, description, cards, body + "\n"), **files})
+    document = _document(name, description, cards, body + "\n", export)
+    return Skill(name, {"SKILL.md": document, **files}, export)
 
 
 _HOW = (
@@ -199,7 +155,7 @@ def _plain(text: str) -> str:
     return text.replace("[", "\\[")
 
 
-def _document(name: str, description: str, cards: list[Card], body: str) -> bytes:
+def _document(name: str, description: str, cards: list[Card], body: str, export: str) -> bytes:
     plain = _REPLACED.sub(lambda match: _IN_WORDS.get(match[0], "-"), description)
     said = sentence(plain, _LONGEST_DESCRIPTION)
     states = sorted({card.status for card in cards})
@@ -207,7 +163,8 @@ def _document(name: str, description: str, cards: list[Card], body: str) -> byte
         f"name: {name}",
         f"description: {json.dumps(said, ensure_ascii=False)}",
         "metadata:",
-        f"  made-by: {_MARK} {klineage.__version__}",
+        f"  made-by: {MARK} {klineage.__version__}",
+        f"  export: {export}",
         f"  cards: {json.dumps(str(len(cards)))}",
         f"  status: {json.dumps(', '.join(states))}",
     ]

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from klineage.errors import KlineageError
-from klineage.interop.agent_skills import LAYOUTS, Layout, skills, write
+from klineage.interop.agent_skills import LAYOUTS, Layout, skills
+from klineage.interop.skill_folders import clear, write
 from klineage.interop.told import LONGEST, fenced, told
 from klineage.skill.card import Card, Carrier
 from skills_ref.validator import validate
@@ -134,6 +135,58 @@ def test_exporting_again_replaces_the_whole_folder(tmp_path: Path) -> None:
     write(skills(LIBRARY[:1], "one"), tmp_path)
     assert [file.name for file in (place / "references").iterdir()] == ["c.prefetch.md"]
     assert [child.name for child in tmp_path.iterdir()] == [place.name]
+
+
+def files(folder: Path) -> list[str]:
+    return sorted(str(file.relative_to(folder)) for file in folder.rglob("*") if not file.is_dir())
+
+
+def test_an_export_takes_the_place_of_the_one_before_in_whatever_layout(tmp_path: Path) -> None:
+    for name in ("mine", "kernel-optimization-cards"):
+        write(skills(LIBRARY, "one", name=name), tmp_path)
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "SKILL.md").write_text("---\nname: other\ndescription: By hand.\n---\n")
+    old = "kernel-optimization-cards"
+    for layout in ("family", "each"):
+        made = skills(LIBRARY, layout)
+        places = {place.name for place in write(made, tmp_path)}
+        assert tmp_path / old in clear(made, tmp_path)
+        assert {child.name for child in tmp_path.iterdir()} == {*places, "mine", "other"}
+        old = min(places)
+    assert clear(made, tmp_path) == ()
+    assert "By hand" in (tmp_path / "other" / "SKILL.md").read_text()
+
+
+def test_a_file_of_somebody_else_outlives_every_export(tmp_path: Path) -> None:
+    made = skills(LIBRARY, "one")
+    (place,) = write(made, tmp_path)
+    outside = tmp_path / "outside.md"
+    outside.write_text("far away")
+    (place / "notes").mkdir()
+    (place / "notes" / "mine.md").write_text("mine")
+    (place / "references" / "mine.md").write_text("mine, too")
+    (place / "link.md").symlink_to(outside)
+    theirs = ["link.md", "notes/mine.md", "references/mine.md"]
+    write(made, tmp_path)
+    assert files(place) == sorted(
+        ["SKILL.md", *theirs, *(path for path in made[0].files if path != "SKILL.md")]
+    )
+    (place / "references" / "c.new.md").write_text("mine, under a name to come")
+    new = skills([*LIBRARY, replace(LIBRARY[0], id="c.new")], "one")
+    with pytest.raises(KlineageError, match=r"references/c\.new\.md is there already"):
+        write(new, tmp_path)
+    (place / "references" / "c.new.md").unlink()
+    each = skills([replace(LIBRARY[0], notes="- [mine](references/mine.md)")], "each")
+    (alone,) = write(each, tmp_path)
+    assert clear(each, tmp_path) == (place,)
+    assert files(place) == theirs
+    (alone / "references").mkdir()
+    (alone / "references" / "mine.md").write_text("not what the notes link to")
+    assert outside.read_text() == "far away"
+    write(made, tmp_path, force=True)
+    assert clear(made, tmp_path) == (alone,)
+    assert files(alone) == ["references/mine.md"]
+    assert set(theirs) < set(files(place))
 
 
 @pytest.mark.parametrize("name", ["", "Upper", "a--b", "-a", "a b", "x" * 65])
