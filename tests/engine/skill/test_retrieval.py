@@ -178,6 +178,18 @@ def test_of_two_libraries_the_first_counts() -> None:
     assert both.row(0).intent == "Mine."
 
 
+def test_a_hypothesis_of_ones_own_hides_nothing_that_was_admitted() -> None:
+    mine = row_of(replace(a_card(), intent="Mine."))
+    theirs = row_of(admitted(replace(a_card(), intent="Theirs."), "gemm"))
+    assert (mine.status, theirs.status) == ("hypothesis", "admitted")
+    assert together(index_of([mine]), index_of([theirs])).row(0).intent == "Theirs."
+    assert together(index_of([theirs]), index_of([mine])).row(0).intent == "Theirs."
+    away = row_of(replace(a_card(), intent="Mine.", status="retired", retired="too slow"))
+    assert together(index_of([away]), index_of([theirs])).row(0).intent == "Mine.", (
+        "what was put away stays so"
+    )
+
+
 def test_verified_scope_counts_and_a_declared_one_does_not() -> None:
     declared = replace(
         admitted(a_card(), "layernorm"), scope=Scope(("gemm",), ("c",), ("nvidia-sm90",), ("*",))

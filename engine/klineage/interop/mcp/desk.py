@@ -11,7 +11,7 @@ from pathlib import Path
 from klineage.errors import KlineageError
 from klineage.kernel import Kernel
 from klineage.lineage import Workspace
-from klineage.skill.card import Card
+from klineage.skill.card import Card, takes_its_place
 from klineage.skill.library import Library
 from klineage.skill.retrieval.index import Index, index_of, together
 from klineage.skill.retrieval.index_file import open_index, source_of
@@ -70,10 +70,10 @@ class Desk:
             return self._index
 
     def card(self, card_id: str) -> Card:
-        """A card from the first library that has it. Raises KlineageError with what there is of a similar name."""
-        for library in self.libraries:
-            if card_id in library.stamps():
-                return library.get(card_id)
+        """The card that ``retrieve`` serves. Raises KlineageError with what there is of a similar name."""
+        found = [library.get(card_id) for library in self.libraries if card_id in library.stamps()]
+        if found:
+            return functools.reduce(lambda a, b: b if takes_its_place(a.status, b.status) else a, found)
         from difflib import get_close_matches
 
         near = get_close_matches(card_id, self.index().ids, n=3)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from klineage.skill.card import Status, takes_its_place
 from klineage.skill.retrieval.index_lists import Lists, joined, lists_of, taken
 from klineage.skill.retrieval.index_row import Condition, Row, packed, row_of, unpacked, words_of
 
@@ -91,6 +92,8 @@ def without(index: Index, gone: Iterable[str]) -> Index:
     import numpy as np
 
     dropped = set(gone)
+    if not dropped:
+        return index
     keep = np.fromiter((card_id not in dropped for card_id in index.ids), np.bool_, len(index))
     if keep.all():
         return index
@@ -117,10 +120,20 @@ def _runs(numbers: Ints) -> list[tuple[int, int]]:
     return list(zip(first.tolist(), (last + 1).tolist(), strict=True))
 
 
+def _status(index: Index, card_id: str) -> Status:
+    number = index.number(card_id)
+    assert number is not None
+    return index.row(number).status
+
+
 def together(first: Index, second: Index) -> Index:
-    """Both; where a card is in both, that of the first counts."""
+    """Both; where a card is in both, that of the first counts, unless it is a hypothesis and the other is admitted."""
     import numpy as np
 
+    both = set(first.ids) & set(second.ids)
+    first = without(
+        first, [name for name in both if takes_its_place(_status(first, name), _status(second, name))]
+    )
     added = without(second, first.ids)
     ids = first.ids + added.ids
     return Index(

@@ -104,7 +104,7 @@ def open_index(source: Source, folder: Path | None = None) -> Opened:
 
 
 def open_indexes(libraries: Iterable[Library], folder: Path | None = None) -> Opened:
-    """The indexes of several libraries as one: of a card that is in more than one, that of the earlier library counts."""
+    """The indexes of several libraries as one; of a card that is in more than one see ``together``."""
     opened = [open_index(source_of(library), folder) for library in libraries]
     index = index_of(()) if not opened else opened[0].index
     for one in opened[1:]:
