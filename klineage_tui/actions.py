@@ -89,7 +89,7 @@ ACTIONS: tuple[Action, ...] = (
     _a("theme", "Theme", "t", "app", "Switch to the next theme; the choice is remembered"),
     _a("layout", "Unified or split", "d", "app", "Show diffs in one column or side by side"),
     _a("palette", "Commands", "ctrl+p", "app", "Search every command", vim="ctrl+p,colon"),
-    _a("help", "help", "question_mark", "app", "Show every key of this place", footer=90),
+    _a("help", "help", "question_mark", "app evidence", "Show every key of this place", footer=90),
     _a("quit", "Quit", "q", "app", "Leave; everything is already saved", footer=80),
     # Induce
     _a("accept", "accept", "a", "induce", "Commit this gated proposal as a step", 1, verb="accept"),

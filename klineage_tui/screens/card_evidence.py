@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import TYPE_CHECKING
 
 from textual.app import ComposeResult
@@ -11,6 +12,7 @@ from klineage_tui.actions import bindings_for
 from klineage_tui.presentation.details import reason_lines
 from klineage_tui.presentation.gate import GateView, gate_lines
 from klineage_tui.presentation.walk import step_name
+from klineage_tui.text.columns import width
 from klineage_tui.text.line import Line
 from klineage_tui.text.sanitize import sanitize
 from klineage_tui.widgets.action_bar import ActionBar
@@ -65,12 +67,11 @@ class EvidenceScreen(ModalScreen[str | None]):
 
     def on_mount(self) -> None:
         shown = self._shown
-        evidence, step = shown.evidence, shown.step
-        where = f"{evidence.lineage} {step_name(step)}: {step.subject}" if step is not None else evidence.note
+        evidence = shown.evidence
         left = [
             (f"{sanitize(evidence.key)}  ", "bold"),
             (f"{evidence.kind}  ", "$muted"),
-            (sanitize(where), ""),
+            (self._where(), ""),
         ]
         self.query_one("#evidence-title", TitleRow).show(left, self._found())
         if shown.before is not None and shown.after is not None:
@@ -97,6 +98,22 @@ class EvidenceScreen(ModalScreen[str | None]):
         """The lines of the places that the card's anchor finds, counted from 1; of a long place, the first."""
         return [line for place in self._shown.places for line in _marked_lines(place)]
 
+    def _where(self) -> str:
+        """The step, with its lineage and its subject; of a report alone, its note."""
+        evidence, step = self._shown.evidence, self._shown.step
+        if step is None:
+            return sanitize(" ".join(evidence.note.split()))
+        return sanitize(f"{evidence.lineage} {step_name(step)}: {step.subject}")
+
+    def _cut(self, cells: int) -> list[Line]:
+        """What the two rows at the top have no room for."""
+        taken = len(self._shown.evidence.key) + len(self._shown.evidence.kind) + 6 + len(self._found())
+        lines = []
+        for text, room in ((self._where(), cells - taken), (self._claim, cells)):
+            if width(text) > room:
+                lines += [Line(row) for row in textwrap.wrap(text, cells, break_on_hyphens=False)]
+        return [*lines, Line("")] if lines else []
+
     def _found(self) -> str:
         places = self._shown.places
         if not places:
@@ -111,7 +128,7 @@ class EvidenceScreen(ModalScreen[str | None]):
         why = self.query_one("#evidence-why", LineView)
         cells = max(30, self.size.width - 4)
         shown = self._shown
-        lines: list[Line] = []
+        lines = self._cut(cells)
         if shown.report is not None and (shown.evidence.report or shown.step is None or not shown.step.gate):
             lines += [*gate_lines(GateView("current", shown.report), cells), Line("")]
         if shown.step is not None:
@@ -129,6 +146,11 @@ class EvidenceScreen(ModalScreen[str | None]):
             )
         else:
             self.dismiss(step.commit)
+
+    def action_help(self) -> None:
+        from klineage_tui.screens.help import HelpScreen
+
+        self.app.push_screen(HelpScreen("evidence", self._keys))
 
     def action_evidence_leave(self) -> None:
         self.dismiss(None)
