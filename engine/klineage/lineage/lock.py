@@ -14,7 +14,7 @@ from pathlib import Path
 from klineage.errors import KlineageError
 
 NAME = "klineage.lock"
-WAIT_SECONDS = 10.0
+WAIT_SECONDS = 30.0  # for one write of somebody else
 ORPHAN_SECONDS = 2.0
 
 
@@ -110,10 +110,13 @@ def _try(descriptor: int, kind: int) -> bool:
 
 
 def _take(descriptor: int, git_dir: Path) -> None:
-    deadline = time.monotonic() + WAIT_SECONDS
+    """Wait for those who write before this one. Each may take so long: on a busy machine many do, one after the other."""
+    holder, deadline = _content(descriptor), time.monotonic() + WAIT_SECONDS
     while not _try(descriptor, fcntl.LOCK_EX):
+        if (now := _content(descriptor)) != holder:
+            holder, deadline = now, time.monotonic() + WAIT_SECONDS
         if time.monotonic() > deadline:
-            who = _content(descriptor).partition(" ")[0] or "unknown"
+            who = holder.partition(" ")[0] or "unknown"
             raise KlineageError(
                 f"another klineage (process {who}) is writing to {git_dir}; wait for it or end it"
             )

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import threading
+import time
 from collections.abc import Callable
+from types import SimpleNamespace
 
 import pytest
 from klineage.errors import KlineageError
 from klineage.lineage import StepRecord, Workspace
-from klineage.lineage.lock import writing
+from klineage.lineage import lock as lock_module
+from klineage.lineage.lock import NAME, WAIT_SECONDS, writing
 
 Record = Callable[..., StepRecord]
 Plain = Callable[..., str]
@@ -85,6 +89,29 @@ def test_a_reader_does_not_wait_and_a_writer_says_whom_it_waits_for(
             other.accept("gemm", record(4), {"kernel.c": b"4"})
         other.close()
     assert len(walk.history("gemm")) == 4
+
+
+def test_a_writer_waits_for_all_who_let_go_in_time(
+    walk: Workspace, record: Record, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ten who each take a while are not one who hangs."""
+    others = os.open(walk.path / ".git" / NAME, os.O_RDWR | os.O_CREAT)
+    fcntl.flock(others, fcntl.LOCK_EX)
+    clock = [0.0]
+
+    def sleep(_: float) -> None:
+        clock[0] += 0.6 * WAIT_SECONDS
+        os.ftruncate(others, 0)
+        if clock[0] < 6 * WAIT_SECONDS:
+            os.pwrite(others, f"{os.getpid()} {clock[0]:.3f} gemm\n".encode(), 0)
+        else:
+            fcntl.flock(others, fcntl.LOCK_UN)
+
+    patient = SimpleNamespace(monotonic=lambda: clock[0], sleep=sleep, time=time.time)
+    monkeypatch.setattr(lock_module, "time", patient)
+    assert walk.accept("gemm", record(4), {"kernel.c": b"4"}) == walk.history("gemm")[-1]
+    assert clock[0] >= 6 * WAIT_SECONDS
+    os.close(others)
 
 
 def test_the_app_sees_what_another_process_did(walk: Workspace, record: Record) -> None:
