@@ -190,6 +190,8 @@ def _say(card: Card, trial: Trial, status: str) -> None:
             say(f"    {text}")
     became = f"{card.id} {'is' if status != card.status else 'stays'} {status}"
     say(status if status == NOT_RECORDED else became)
+    if not trial.accepted and status != NOT_RECORDED:
+        say("the next trial is on another kernel, where there is one; --suggest lists them")
     if trial.accepted and not trial.held_out:
         say("it worked, but not on a held-out kernel, so it admits nothing")
 

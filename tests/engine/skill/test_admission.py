@@ -45,7 +45,7 @@ from klineage.skill.file import parse, render
 from klineage.skill.library import Library, report_name
 from klineage.skill.lift import source_of
 from klineage.skill.lift.shelving import lift
-from klineage.skill.staleness import stale, verified_scope
+from klineage.skill.staleness import fingerprints, stale, verified_scope
 from klineage.skill.trial import Gain
 from klineage.workload import Workload
 from klineage.workload import parse as parse_workload
@@ -518,6 +518,12 @@ def test_suggestions_are_held_out_and_say_why(tmp_path: Path) -> None:
             ("workload",), rested_on={"anchor": "of other words"},
         )  # fmt: skip
         again = held_out_targets(replace(card, verification=(overtaken,)), known, workspace)
+        failed = replace(overtaken, target=found[0].target.name, accepted=False, rested_on=fingerprints(card))
+        after = held_out_targets(replace(card, verification=(failed,)), known, workspace)
+    fitting = [one.target.name for one in after if one.fits]
+    assert fitting[-1] == found[0].target.name and len(fitting) > 1, (
+        "what has failed would fail again: others first"
+    )
     assert again[0].target.name == found[-1].target.name, "what an edit has overtaken is tried again there"
     assert found[0].fits
     assert {"rmsnorm", "layernorm", "add_rmsnorm", "topk"} <= {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -41,7 +41,9 @@ def held_out_targets(
 ) -> tuple[Suggestion, ...]:
     """Kernels of the card's language that differ from everything it was lifted from, the most unlike first.
 
-    Before all others stand those on which a trial accepted the card that an edit has overtaken: they show it again.
+    Before all others stand those on which a trial accepted the card that an edit has overtaken: they show it again. Of
+    those that its rule fits, the ones stand last on which the card as it is was tried already, for a trial that failed
+    would fail again.
 
     The shipped experts, the states of the workspace's sealed lineages, and ``paths``. What has the mechanism already is
     taken apart by rules until it has not. A kernel that lacks what the card requires is left out. Nothing is gated.
@@ -56,13 +58,15 @@ def held_out_targets(
             found[target.kernel.hash] = Suggestion(target, dims, why, fit is not None, adapted)
     overtaken = stale(card)
     again = {trial.target for trial in card.verification if trial.accepted and trial.key in overtaken}
-    return tuple(sorted(found.values(), key=lambda one: (one.target.name not in again, *_rank(one))))
+    tried = {trial.target for trial in card.verification if trial.key not in overtaken}
+    return tuple(sorted(found.values(), key=lambda one: (one.target.name not in again, *_rank(one, tried))))
 
 
-def _rank(suggestion: Suggestion) -> tuple[bool, int, int, str]:
-    """Where the rule fits as it is first, another workload before another state of the same."""
+def _rank(suggestion: Suggestion, tried: Collection[str]) -> tuple[bool, bool, int, int, str]:
+    """Where the rule fits and nobody has tried it first, another workload before another state of the same."""
     first = min(_ORDER.index(name) for name in suggestion.held_out)
-    return not suggestion.fits, first, len(suggestion.adapted), suggestion.target.name
+    name = suggestion.target.name
+    return not suggestion.fits, name in tried, first, len(suggestion.adapted), name
 
 
 def _all(card: Card, workspace: Workspace | None, paths: Iterable[str]) -> Iterator[Target]:
