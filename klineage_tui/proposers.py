@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from klineage.walk import Walk
     from klineage.walk.putting_back import Ask
 
+_FAILURES = {"rules": 20}  # attempts in a row that may fail before a walk ends: rules cost nothing
+_PAID_FAILURES = 5
+
 
 @dataclass(frozen=True)
 class Choice:
@@ -89,6 +92,11 @@ def likely_cost(walk: Walk, settings: Settings) -> Estimate | None:
         return estimated(walk, Ledger.of(walk.workspace.git.place), settings.model)
     except KlineageError:
         return None
+
+
+def failures_in_a_row(name: str) -> int:
+    """After how many attempts in a row that failed a walk ends, where nobody says."""
+    return _FAILURES.get(name, _PAID_FAILURES)
 
 
 def limit_of(walk: Walk, name: str, settings: Settings) -> Limit | None:

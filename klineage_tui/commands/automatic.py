@@ -52,8 +52,8 @@ def walk_command(parser: argparse.ArgumentParser) -> Run:
     parser.add_argument("--hint", default="", metavar="TEXT", help="a word to the proposer")
     parser.add_argument("--max-steps", type=int, metavar="N", help="stop after N accepted steps")
     parser.add_argument(
-        "--max-rejections", type=int, default=20, metavar="N",
-        help="stop after N attempts in a row that failed (default: 20)",
+        "--max-rejections", type=int, metavar="N",
+        help="stop after N attempts in a row that failed (default: 20 of the rules, else 5)",
     )  # fmt: skip
     parser.add_argument("--max-minutes", type=float, metavar="M", help="begin nothing new after M minutes")
     add_host(parser)
@@ -109,6 +109,8 @@ def proposer_of(walk: Walk, arguments: argparse.Namespace, limit: Limit | None) 
 def _limits(arguments: argparse.Namespace) -> WalkLimits:
     from klineage.walk import WalkLimits
 
+    from klineage_tui.proposers import failures_in_a_row
+
     for name in ("max_steps", "max_rejections", "best_of"):
         value = getattr(arguments, name)
         if value is not None and value < 1:
@@ -117,7 +119,8 @@ def _limits(arguments: argparse.Namespace) -> WalkLimits:
     if minutes is not None and not 0 < minutes < 1e6:
         raise KlineageError("--max-minutes needs a number of minutes above 0")
     seconds = None if minutes is None else 60 * minutes
-    return WalkLimits(arguments.max_steps, arguments.max_rejections, seconds)
+    failures = arguments.max_rejections or failures_in_a_row(arguments.proposer)
+    return WalkLimits(arguments.max_steps, failures, seconds)
 
 
 def _say_what_stays(walk: Walk, arguments: argparse.Namespace) -> None:

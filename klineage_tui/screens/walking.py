@@ -11,7 +11,7 @@ from textual.containers import Horizontal
 from textual.widgets import Input, Static
 
 from klineage_tui.keys import shown_key
-from klineage_tui.proposers import Choice
+from klineage_tui.proposers import Choice, failures_in_a_row
 from klineage_tui.screens.ask import chosen_of
 from klineage_tui.screens.dialog import FormDialog
 
@@ -24,8 +24,6 @@ _FIELDS = (
     ("best of", "candidates a step; nothing: 1"),
     ("hint", "a word to who proposes, or nothing"),
 )
-_FAILURES = 20  # attempts in a row that may fail: of rules, which cost nothing
-_PAID_FAILURES = 5  # of a model or a command
 
 
 @dataclass(frozen=True)
@@ -42,8 +40,9 @@ class Order:
     def limits(self) -> WalkLimits:
         from klineage.walk import WalkLimits
 
-        failures = _FAILURES if self.name == "rules" else _PAID_FAILURES
-        return WalkLimits(self.steps, failures, None if self.minutes is None else 60 * self.minutes)
+        return WalkLimits(
+            self.steps, failures_in_a_row(self.name), None if self.minutes is None else 60 * self.minutes
+        )
 
 
 class WalkOn(FormDialog[Order]):
