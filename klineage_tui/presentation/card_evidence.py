@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING
 from klineage_tui.card_queue import Marks
 from klineage_tui.presentation.card_form import Ref
 from klineage_tui.presentation.card_words import change_words, effect_words, sentence
-from klineage_tui.text.columns import pad
+from klineage_tui.text.columns import pad, widest, width
 from klineage_tui.text.line import Line, compose
 from klineage_tui.text.sanitize import sanitize
 
 if TYPE_CHECKING:
     from klineage.skill.card import Card, Evidence, Precondition
 
+_NOTE_CELLS = 36  # of a note that stands beside what it says something of
 _KINDS = {
     "transition": "step",
     "rejected": "rejected",
@@ -102,27 +103,39 @@ def behind(
     if ref.kind in ("anchor", "carrier"):
         _code(found, card, ref)
     by_key = {evidence.key: evidence for evidence in card.evidence}
-    for key in cited(card, ref):
+    keys = cited(card, ref)
+    where = widest([_where(by_key[key]) for key in keys if key in by_key])
+    for key in keys:
         if (evidence := by_key.get(key)) is None:
             _say(found, [(pad(key, 5), "accent")], "is cited here, and the card has no such evidence", cells)
         else:
-            found.lines.append(_row(evidence))
-            found.opens.append(evidence)
+            rows = _rows(evidence, where, cells)
+            found.lines.extend(rows)
+            found.opens.extend((evidence, *[None] * (len(rows) - 1)))
     if not found.lines:
         _say(found, [], "Nothing is cited here: this is a claim.", cells)
     return found
 
 
-def _row(evidence: Evidence) -> Line:
-    where = " ".join(filter(None, (evidence.lineage, evidence.commit[:10])))
+def _rows(evidence: Evidence, where_cells: int, cells: int) -> list[Line]:
+    """What it is and where, and all of its note: beside it where there is room, else below."""
     report = f"report {evidence.report.removesuffix('.json')[:10]}" if evidence.report else ""
-    return compose(
+    lead = [
         (pad(sanitize(evidence.key), 5), "accent"),
         (pad(_KINDS.get(evidence.kind, evidence.kind), 10), ""),
-        (pad(sanitize(where), 26) + "  ", "strong"),
+        (pad(_where(evidence), where_cells) + "  " if where_cells else "", "strong"),
         (pad(sanitize(report), 19) if report else "", "muted"),
-        sentence(evidence.note),
-    )
+    ]
+    taken = sum(width(text) for text, _ in lead)
+    beside = cells - taken >= _NOTE_CELLS
+    taken = taken if beside else 5
+    notes = textwrap.wrap(sentence(evidence.note), max(16, cells - taken), break_on_hyphens=False)
+    first = compose(*lead, notes.pop(0) if beside and notes else "")
+    return [first, *(Line(" " * taken + note) for note in notes)]
+
+
+def _where(evidence: Evidence) -> str:
+    return sanitize(" ".join(filter(None, (evidence.lineage, evidence.commit[:10]))))
 
 
 def _probe(found: Behind, precondition: Precondition, stale: bool, cells: int) -> None:
