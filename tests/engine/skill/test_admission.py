@@ -517,10 +517,11 @@ def test_suggestions_are_held_out_and_say_why(tmp_path: Path) -> None:
             "v1", found[-1].target.name, "softmax", "c", "cpu-x86-64-v3", (), "rules:register-tile", True, "so it was",
             ("workload",), rested_on={"anchor": "of other words"},
         )  # fmt: skip
-        again = held_out_targets(replace(card, verification=(overtaken,)), known, workspace)
-        failed = replace(overtaken, target=found[0].target.name, accepted=False, rested_on=fingerprints(card))
-        after = held_out_targets(replace(card, verification=(failed,)), known, workspace)
-    fitting = [one.target.name for one in after if one.fits]
+        failed = replace(
+            overtaken, key="v2", target=found[0].target.name, accepted=False, rested_on=fingerprints(card)
+        )
+        again = held_out_targets(replace(card, verification=(overtaken, failed)), known, workspace)
+    fitting = [one.target.name for one in again if one.fits]
     assert fitting[-1] == found[0].target.name and len(fitting) > 1, (
         "what has failed would fail again: others first"
     )
