@@ -30,6 +30,7 @@ class Slot:
     parent: Parent | None = None
     starting: Parent | None = None  # not ready yet
     busy: bool = False
+    warming: bool = False  # busy only because it starts: it will be free in a moment
     suspect: bool = False  # its device must show that it works before the next job
     failures: int = 0  # of the device, in a row
 
@@ -135,7 +136,7 @@ class Executor(ABC):
     def versions(self, kind: str, cancel: threading.Event | None = None) -> dict[str, str]:
         """Versions of what the kind's worker, started if need be, could import; empty if it cannot start."""
         try:
-            with self._taken(kind, cancel) as slot:
+            with self._taken(kind, cancel, warming=True) as slot:
                 try:
                     return dict(self._running(slot, cancel).versions)
                 except Died:
@@ -161,15 +162,15 @@ class Executor(ABC):
             self._discard(slot)
 
     @contextmanager
-    def _taken(self, kind: str, cancel: threading.Event | None) -> Iterator[Slot]:
-        """A free place for the kind, waited for if need be."""
+    def _taken(self, kind: str, cancel: threading.Event | None, warming: bool = False) -> Iterator[Slot]:
+        """A free place for the kind, waited for if need be; also while a worker starts: a second would take longer."""
         slots = self._of(kind, cancel)
         with self._turn:
             while True:
                 free = [slot for slot in slots if not slot.busy]
-                if free:
-                    slot = min(free, key=lambda s: s.failures)
-                    slot.busy = True
+                slot = min(free, key=lambda s: (s.failures, s.parent is None), default=None)
+                if slot and (slot.parent is not None or not any(other.warming for other in slots)):
+                    slot.busy, slot.warming = True, warming
                     break
                 self._turn.wait(CANCEL_POLL if cancel is not None else 1.0)
                 if cancel is not None and cancel.is_set():
@@ -178,7 +179,7 @@ class Executor(ABC):
             yield slot
         finally:
             with self._turn:
-                slot.busy = False
+                slot.busy = slot.warming = False
                 self._turn.notify_all()
 
     def _of(self, kind: str, cancel: threading.Event | None) -> list[Slot]:

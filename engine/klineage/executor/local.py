@@ -39,10 +39,14 @@ class LocalExecutor(Executor):
     def sees_gpu(self) -> bool:
         return bool(_gpus_of_the_driver()) and self._environment.get("CUDA_VISIBLE_DEVICES") != ""
 
+    def _has_only_gpu(self) -> bool:
+        """Whether it is known at once that there is no choice; False where ``machine`` must be asked."""
+        return len(_gpus_of_the_driver()) == 1
+
     def _devices(self, cancel: threading.Event | None) -> list[str]:
         visible = self._environment.get("CUDA_VISIBLE_DEVICES")
         if visible is None:
-            return [""] if len(_gpus_of_the_driver()) == 1 else super()._devices(cancel)
+            return [""] if self._has_only_gpu() else super()._devices(cancel)
         return [name.strip() for name in visible.split(",") if name.strip()] or [""]
 
 

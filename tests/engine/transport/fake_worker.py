@@ -19,6 +19,7 @@ def emit(**message):
 
 
 note("start")
+time.sleep(json.loads(plan.read_text()).get("start", 0))
 emit(hello=1, kind="gpu", pid=os.getpid(), versions={"python": "3"}, home="")
 for line in sys.stdin:
     job = json.loads(line)

@@ -41,6 +41,9 @@ class Plan:
     def health(self, answer: dict[str, str]) -> None:
         self.path.write_text(json.dumps({"health": answer}))
 
+    def slow_start(self, seconds: float) -> None:
+        self.path.write_text(json.dumps({"start": seconds}))
+
     def log(self) -> Counter[str]:
         return Counter(line.split()[0] for line in Path(f"{self.path}.log").read_text().splitlines())
 
@@ -56,6 +59,9 @@ class Workers(LocalExecutor):
 
     def machine(self, cancel: threading.Event | None = None) -> Machine:
         return self.found
+
+    def _has_only_gpu(self) -> bool:
+        return len(self.found.gpus) == 1
 
 
 @pytest.fixture
@@ -98,6 +104,18 @@ def test_an_only_gpu_is_left_to_the_driver_to_find(plan: Plan) -> None:
 def test_one_caller_stays_on_one_gpu(workers: Workers) -> None:
     assert {run(workers)["device"] for _ in range(3)} == {"GPU-0"}
     assert len(workers.pids()) == 1
+
+
+def test_a_job_waits_for_the_worker_that_starts_and_starts_no_second(plan: Plan, workers: Workers) -> None:
+    plan.slow_start(0.5)
+    warming = threading.Thread(target=workers.versions, args=("gpu",))
+    warming.start()
+    log = Path(f"{plan.path}.log")
+    while not log.exists():
+        time.sleep(0.01)
+    assert run(workers)["device"] == "GPU-0"
+    warming.join()
+    assert plan.log()["start"] == 1
 
 
 def test_after_a_device_error_the_device_is_checked(plan: Plan) -> None:
