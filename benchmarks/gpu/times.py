@@ -1,6 +1,6 @@
 """The profile on a real GPU: which timer, how steady, what was verified; counters and compute-sanitizer.
 
-    PYTHONPATH=.:engine python benchmarks/gpu/times.py --out DIR
+    PYTHONPATH=.:engine python benchmarks/gpu/times.py --out DIR [--seconds 80]
 
 Prints a table last, and writes every report to DIR. One gate that breaks does not stop the others.
 """
@@ -22,7 +22,7 @@ from klineage.surface.dispatch import flags_of
 from klineage.walk.reading import read_kernel
 from klineage.workload import Workload, load, parse
 
-SECONDS = 80.0  # no further gate begins after this
+SECONDS = 80.0  # no further gate begins after so many
 
 _ROWS = b'''"""Scaled rows: y[rows, columns] = alpha * x"""
 ELEMENT = {"cuda": "fp32", "triton": "fp32"}
@@ -82,12 +82,14 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--out", type=Path, default=Path("out"))
-    out: Path = parser.parse_args().out
+    parser.add_argument("--seconds", type=float, default=SECONDS, help="no further gate begins after these")
+    arguments = parser.parse_args()
+    out: Path = arguments.out
     out.mkdir(parents=True, exist_ok=True)
     gpu = detect().gpu
     executor, begin, lines = LocalExecutor(), time.perf_counter(), []
     for name, expected, request in requests(gpu.platform if gpu else "nvidia-sm90"):
-        if time.perf_counter() - begin > SECONDS:
+        if time.perf_counter() - begin > arguments.seconds:
             lines.append(f"{name}: not run, out of time")
             continue
         start = time.perf_counter()
