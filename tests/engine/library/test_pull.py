@@ -70,6 +70,13 @@ def test_libraries_that_went_apart_come_together(library: Library, theirs: Libra
     assert (merged.intent, merged.risks[-1]) == ("Fetch early", Risk("slow"))
     assert bring(theirs, library).changed == ("c.prefetch",)
     assert theirs.stamps() == library.stamps()
+    tips = [side.history()[0].commit for side in (library, theirs)]
+    for side, other in ((library, theirs), (theirs, library)):
+        bring(side, other)
+    assert [side.history()[0].commit for side in (library, theirs)] == tips  # no pull of a pull of a pull
+    theirs.save(replace(theirs.get("c.prefetch"), intent="Fetch later"))
+    bring(library, theirs)
+    assert library.get("c.prefetch").intent == "Fetch later"
 
 
 def test_conflicts_are_named_card_by_card_and_field_by_field(library: Library, theirs: Library) -> None:

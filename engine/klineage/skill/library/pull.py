@@ -110,10 +110,13 @@ def _change(shelf: GitShelf, source: Source, merge: _Merge, who: str) -> Change 
 
 
 def _is_known(shelf: GitShelf, source: Source) -> bool:
-    """Whether all that the source holds has been pulled before."""
-    if source.commit or not source.base:
-        return bool(source.commit) and source.base == source.commit
-    return shelf.contents(listing(shelf.git, source.base)) == source.files
+    """Whether all that the source holds is what both come from: however often it was merged since, there is nothing new."""
+    kept = {
+        path: at
+        for path, at in listing(shelf.git, source.base).items()
+        if at and path.startswith(("cards/", "reports/"))
+    }
+    return bool(source.base) and shelf.contents(kept) == source.files
 
 
 def _merged(shelf: GitShelf, source: Source, tip: str, taken: Choice, names: Names) -> _Merge:
