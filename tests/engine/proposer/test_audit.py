@@ -77,7 +77,7 @@ def answer(name: str, state: str, *citations: tuple[int, str], place: str = FUSI
 
 
 def asked(git_dir: Path, limit: str = "1") -> tuple[Opinion, ...]:
-    context = Context(git_dir, "rows-c", Settings(timeout=60), limits=(Limit(Decimal(limit), "rows-c"),))
+    context = Context(git_dir, "rows-c", Settings(timeout=600), limits=(Limit(Decimal(limit), "rows-c"),))
     return auditor_named("model", context).opinions(KERNEL, unknown())
 
 

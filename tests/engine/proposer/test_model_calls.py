@@ -29,7 +29,7 @@ from klineage.proposer.settings import Settings
 from ...messages_server import KEY, MessagesServer, Reply
 from .conftest import KERNEL, SIMPLER, SOURCE
 
-SETTINGS = Settings(timeout=60)
+SETTINGS = Settings(timeout=600)
 
 
 def model(git_dir: Path, **context: Any) -> ModelProposer:
@@ -122,7 +122,7 @@ def test_a_killed_parent_loses_nothing(
         "place, source = map(Path, sys.argv[1:])\n"
         "task = Task(Kernel('c', 'kernel.c', 'rows', source.read_bytes()), load('gemm'), 'cpu-x86-64')\n"
         "print('asking', flush=True)\n"
-        "next(iter(proposer_named('model', Context(place, 'rows-c', Settings(timeout=60))).attempts(task)))\n"
+        "next(iter(proposer_named('model', Context(place, 'rows-c', Settings(timeout=600))).attempts(task)))\n"
     )
     parent = subprocess.Popen(
         [sys.executable, "-c", script, str(tmp_path), str(source)], stdout=subprocess.DEVNULL

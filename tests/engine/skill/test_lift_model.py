@@ -54,7 +54,7 @@ def answer(**fields: Any) -> dict[str, Any]:
 def lifter(git_dir: Path, dollars: str = "1", retries: int = 0) -> ModelLifter:
     limits = (Limit(Decimal(dollars), LEDGER),)
     return lifter_named(
-        "model", Context(git_dir, LEDGER, Settings(timeout=60, retries=retries), limits=limits)
+        "model", Context(git_dir, LEDGER, Settings(timeout=600, retries=retries), limits=limits)
     )
 
 
