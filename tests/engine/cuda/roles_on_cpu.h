@@ -1,20 +1,26 @@
 // What the warpgroups of attention say to each other, and what they multiply, on a CPU: in place of the kernel's functions
 // of the same names. Needs the fibers of cuda_on_cpu.h, and what test_experts_cuda.py adds to them.
-struct Barrier { uint16_t expected, missing; uint32_t phase; };
-static int turns[2];
+struct Barrier { uint8_t expected, missing; uint16_t phase; int32_t bytes; };
+static int turns[2], met;
 static Barrier &barrier_at(uint32_t address) { return *(Barrier *)(room_of_a_launch + address); }
 static void barrier_init(uint32_t address, int arrivals) {
-  barrier_at(address) = {(uint16_t)arrivals, (uint16_t)arrivals, 0};
-  turns[0] = turns[1] = 0;
+  barrier_at(address) = {(uint8_t)arrivals, (uint8_t)arrivals, 0, 0};
+  turns[0] = turns[1] = met = 0;
 }
-static void barrier_arrive(uint32_t address) {
-  Barrier &at = barrier_at(address);
-  if (--at.missing == 0) at.missing = at.expected, at.phase++;
+static void end_phase(Barrier &at) {
+  if (at.missing == 0 && at.bytes == 0) at.missing = at.expected, at.phase++;
 }
+static void barrier_arrive(uint32_t address) { barrier_at(address).missing--, end_phase(barrier_at(address)); }
+static void barrier_expect(uint32_t address, int bytes) { barrier_at(address).bytes += bytes, barrier_at(address).missing--; }
 static void barrier_wait(uint32_t address, int parity) {
   while ((barrier_at(address).phase & 1) == (uint32_t)parity) wait_for(NOTHING);
 }
 static void turn_give(int of) { turns[of]++; }
+static void copiers_meet() {
+  const int all = met / 128 * 128 + 128;
+  met++;
+  while (met < all) wait_for(NOTHING);
+}
 static void turn_wait(int of) {
   const int full = turns[of] / 256 * 256 + 256;
   turns[of]++;
@@ -34,6 +40,18 @@ static void copy_async(uint32_t to, const void *from, bool real) {
 }
 static void copies_commit() { copied[current].push_back(std::move(copying[current])), copying[current].clear(); }
 template <int PENDING> static void copies_wait() { wait_until(copied[current], PENDING); }
+static void copies_wait() { copies_commit(), wait_until(copied[current], 0); }
+// Rows of 128 bytes, swizzled; a row outside the tensor is zero.
+static void copy_box(uint32_t to, const CUtensorMap *map, int column, int head, int token, uint32_t barrier) {
+  for (int row = 0; row < map->box[0]; row++)
+    for (int piece = 0; piece < 8; piece++) {
+      const uint32_t place = to + row * 128 + piece * 16;
+      const size_t from = ((size_t)(token + row) * map->shape[1] + head) * map->shape[2] + column + piece * 8;
+      cp_async(place ^ (place >> 7 & 7) << 4, map->at + 2 * from, token + row < map->shape[0]);
+    }
+  barrier_at(barrier).bytes -= map->box[0] * 128;
+  end_phase(barrier_at(barrier));
+}
 static float half_at(uint32_t address) {
   address ^= (address >> 7 & 7) << 4;
   half found;
