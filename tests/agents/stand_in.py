@@ -177,6 +177,8 @@ def meddles():
     (HERE / "workload.py").write_text("REFERENCE = None\n")
     (HERE / "TASK.md").unlink()
     (HERE / "notes.txt").write_text("mine")
+    (HERE.parent / "mine").mkdir()
+    (HERE.parent / "mine" / "plan.txt").write_text("mine")
     (ANSWER / "log.txt").write_text("mine")
     answer(simpler())
 

@@ -110,7 +110,7 @@ def test_a_change_outside_the_answer_is_ignored_and_told() -> None:
     assert attempt.notes == (
         "it changed workload.py, which is not taken",
         "it removed TASK.md, which is not taken",
-        "it made answer/log.txt, notes.txt, which is not taken",
+        "it made answer/log.txt, notes.txt, ../mine/plan.txt, which is not taken",
     )
 
 
@@ -289,19 +289,20 @@ def test_under_a_limit_a_command_without_a_price_is_not_run(tmp_path: Path) -> N
 
 def test_the_task_says_what_to_do_and_what_was_tried(tmp_path: Path) -> None:
     tried = Tried("Remove simd", "simd", "kernel.c::scale", "wrong\nat n=63")
-    text = prepare(
+    place = prepare(
         tmp_path, Task(KERNEL, WORKLOAD, "cpu-x86-64", TASK.features, (tried,), "mind\nthe tail")
-    ).task
+    )
+    text, folder = place.task, place.folder
     assert text.startswith("# Simplify this kernel by one step")
     assert "- Remove simd (simd at kernel.c::scale): wrong at n=63\n" in text
     assert "> mind\n> the tail\n" in text
     assert "- kernel.c::scale / restrict\n" in text
     assert "- kernel.c::scale/for[i]\n" in text
     assert "`answer/kernel.c`" in text
-    assert (tmp_path / "kernel.c").read_bytes() == SOURCE
-    assert "reference" in (tmp_path / "workload.py").read_text()
-    assert "HIDDEN" not in (tmp_path / "workload.py").read_text()
-    assert list((tmp_path / "answer").iterdir()) == []
+    assert (folder / "kernel.c").read_bytes() == SOURCE
+    assert "reference" in (folder / "workload.py").read_text()
+    assert "HIDDEN" not in (folder / "workload.py").read_text()
+    assert list((folder / "answer").iterdir()) == []
 
 
 def test_a_forward_task_says_what_to_add_and_shows_no_difference(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from klineage.proposer.command.scratch import ANSWER, ANSWER_FILE
 from klineage.proposer.command.streams import Facts, Stream
 from klineage.proposer.folder import CallFolder
 
-PREFIX = "klineage-"  # of the folders that commands work in
+PREFIX = "klineage-"  # of the folders around those that commands work in
 CUT_OFF = "it was cut off: klineage ended while it ran"
 
 
@@ -133,10 +133,10 @@ def _has_answered(run: Run) -> bool:
 
 
 def _forget(run: Run) -> None:
-    """Take a cut off run and the folder that it worked in away."""
-    folder = Path(str(_read(run.folder.path / "run.json").get("folder", "")))
-    if folder.name.startswith(PREFIX):
-        shutil.rmtree(folder, ignore_errors=True)
+    """Take a cut off run away, and the folder that it worked in with the one around it."""
+    around = Path(str(_read(run.folder.path / "run.json").get("folder", ""))).parent
+    if around.name.startswith(PREFIX):
+        shutil.rmtree(around, ignore_errors=True)
     run.end()
 
 

@@ -17,6 +17,7 @@ from klineage.proposer.model.request import shown
 from klineage.workload import WORKLOAD_FILE
 
 TASK_FILE = "TASK.md"
+WORK = "work"
 ANSWER = "answer"
 ANSWER_FILE = "answer.json"
 _MANY = 10_000  # files of a folder that are looked at
@@ -25,7 +26,7 @@ _NAMED = 3
 
 @dataclass(frozen=True)
 class Scratch:
-    """A prepared folder. ``before``: digest of each file that was put there, by its path in the folder."""
+    """A prepared folder, alone in another. ``before``: digest of each file that was put there, by its path in the folder."""
 
     folder: Path
     kernel: str
@@ -33,8 +34,8 @@ class Scratch:
     before: Mapping[str, str]
 
 
-def prepare(folder: Path, task: Task, faults: Sequence[str] = ()) -> Scratch:
-    """Put the kernel, the workload, the task and an empty place for the answer into an empty folder.
+def prepare(around: Path, task: Task, faults: Sequence[str] = ()) -> Scratch:
+    """Put the kernel, the workload, the task and an empty place for the answer into a new folder in an empty one.
 
     faults: what was wrong with earlier answers to this task. The hidden size of the workload is not shown.
     """
@@ -44,6 +45,8 @@ def prepare(folder: Path, task: Task, faults: Sequence[str] = ()) -> Scratch:
         WORKLOAD_FILE: shown(task.workload).encode(),
         TASK_FILE: text.encode("utf-8", "surrogateescape"),
     }
+    folder = around / WORK
+    folder.mkdir()
     for name, data in files.items():
         (folder / name).write_bytes(data)
     (folder / ANSWER).mkdir()
@@ -100,7 +103,7 @@ def _is_changed(scratch: Scratch) -> bool:
 
 
 def meddling(scratch: Scratch) -> tuple[str, ...]:
-    """What the command did in the folder beside its answer, a sentence each. None of it is taken."""
+    """What the command did in the folder beside its answer, and around the folder, a sentence each. None of it is taken."""
     now, complete = _files(scratch.folder)
     suffix = Path(scratch.kernel).suffix
     answers = {f"{ANSWER}/{ANSWER_FILE}", f"{ANSWER}/{scratch.kernel}"}
@@ -108,14 +111,17 @@ def meddling(scratch: Scratch) -> tuple[str, ...]:
     changed = [name for name, digest in scratch.before.items() if name in now and now[name] != digest]
     removed = [name for name in scratch.before if name not in now and complete]
     made = [name for name in sorted(now) if name not in scratch.before and name not in answers]
+    around, _ = _files(scratch.folder.parent, skipped=scratch.folder)
+    made += [f"../{name}" for name in sorted(around)]
     done = (("changed", changed), ("removed", removed), ("made", made))
     return tuple(f"it {word} {_listed(names)}, which is not taken" for word, names in done if names)
 
 
-def _files(folder: Path) -> tuple[dict[str, str], bool]:
-    """Digests of the files below ``folder`` by their path in it, and whether these are all."""
+def _files(folder: Path, skipped: Path | None = None) -> tuple[dict[str, str], bool]:
+    """Digests of the files below ``folder`` by their path in it, without those below ``skipped``; and whether these are all."""
     found: dict[str, str] = {}
-    for where, _, names in os.walk(folder):
+    for where, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if Path(where) / name != skipped]
         for name in sorted(names):
             if len(found) >= _MANY:
                 return found, False
