@@ -73,11 +73,10 @@ class _Marks(dict[int, str]):
 _MARKS = _Marks()
 
 
-def sanitize(text: str, tab_size: int = TAB_SIZE, column: int = 0) -> str:
+def sanitize(text: str) -> str:
     """``text`` as one safe line: controls made visible, tabs expanded to spaces.
 
-    ``column`` is the cell at which the text will start, for the tab stops. Line feeds become ``␊``:
-    split into lines first. Sanitizing twice changes nothing.
+    Line feeds become ``␊``: split into lines first. Sanitizing twice changes nothing.
     """
     if text.isascii() and text.isprintable():
         return text
@@ -87,22 +86,21 @@ def sanitize(text: str, tab_size: int = TAB_SIZE, column: int = 0) -> str:
     pieces = text.split("\t")
     for piece in pieces[:-1]:
         shown = piece.translate(_MARKS)
-        stop = tab_size - (column + cell_len(shown)) % tab_size
+        stop = TAB_SIZE - cell_len(shown) % TAB_SIZE
         drawn += (shown, " " * stop)
-        column = 0  # a tab ends on a stop
     return "".join(drawn) + pieces[-1].translate(_MARKS)
 
 
-def display(text: str, tab_size: int = TAB_SIZE) -> Displayed:
+def display(text: str) -> Displayed:
     """``sanitize``, with the way from source characters to drawn ones (for highlights)."""
-    drawn = sanitize(text, tab_size)
+    drawn = sanitize(text)
     if drawn == text:
         return Displayed(text, None)
     starts = [0]
     length = piece_start = 0
     for number, piece in enumerate(text.split("\t")):
         if number:
-            stop = tab_size - cell_len(drawn[piece_start:length]) % tab_size
+            stop = TAB_SIZE - cell_len(drawn[piece_start:length]) % TAB_SIZE
             length += stop
             starts.append(length)
         piece_start = length
@@ -112,6 +110,6 @@ def display(text: str, tab_size: int = TAB_SIZE) -> Displayed:
     return Displayed(drawn, starts)
 
 
-def sanitize_lines(text: str, tab_size: int = TAB_SIZE) -> list[str]:
+def sanitize_lines(text: str) -> list[str]:
     """A foreign text of several lines (a log, a message), each line safe. ``\\r\\n`` ends a line too."""
-    return [sanitize(line.removesuffix("\r"), tab_size) for line in text.split("\n")]
+    return [sanitize(line.removesuffix("\r")) for line in text.split("\n")]

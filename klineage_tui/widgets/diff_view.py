@@ -39,9 +39,8 @@ class DiffView(LineView):
         layout_mode: LayoutMode = "auto",
         placeholder: str = "",
         id: str | None = None,
-        classes: str | None = None,
     ) -> None:
-        super().__init__(placeholder=placeholder, id=id, classes=classes)
+        super().__init__(placeholder=placeholder, id=id)
         self._mode: LayoutMode = layout_mode
         self._around: int | None = 3
         self._compared: tuple[Diff, Source, Source] | None = None

@@ -45,8 +45,8 @@ class GraphDocument:
 class LineageGraph(LineView):
     """See the module's text."""
 
-    def __init__(self, *, placeholder: str = "", id: str | None = None, classes: str | None = None) -> None:
-        super().__init__(placeholder=placeholder, id=id, classes=classes)
+    def __init__(self, *, placeholder: str = "", id: str | None = None) -> None:
+        super().__init__(placeholder=placeholder, id=id)
         self._graph = Graph()
         self._compared_with = ""
 

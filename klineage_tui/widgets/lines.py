@@ -76,9 +76,8 @@ class LineView(ScrollView, can_focus=True, inherit_bindings=False):
         cursor: bool = True,
         placeholder: str = "",
         id: str | None = None,
-        classes: str | None = None,
     ) -> None:
-        super().__init__(id=id, classes=classes)
+        super().__init__(id=id)
         self.document: Document = document or Lines()
         self.placeholder = placeholder
         self.has_cursor = cursor

@@ -15,8 +15,8 @@ from klineage_tui.widgets.title_row import Parts, TitleRow
 class Pane(Vertical):
     """A title row above one or more views. The title is dim, and in the accent while the focus is inside."""
 
-    def __init__(self, title: str, *views: Widget, id: str, classes: str = "") -> None:
-        super().__init__(id=id, classes=f"pane {classes}")
+    def __init__(self, title: str, *views: Widget, id: str) -> None:
+        super().__init__(id=id, classes="pane")
         self._title = TitleRow(title)
         self._views = views
 

@@ -23,8 +23,8 @@ class TitleRow(Widget):
     TitleRow { height: 1; color: $muted; padding: 0 1; }
     """
 
-    def __init__(self, left: str = "", *, id: str | None = None, classes: str | None = None) -> None:
-        super().__init__(id=id, classes=classes)
+    def __init__(self, left: str = "", *, id: str | None = None) -> None:
+        super().__init__(id=id)
         self._left: Parts = ((left, ""),)
         self._right = ""
 

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 class Waterfall(LineView):
     """See the module's text."""
 
-    def __init__(self, *, placeholder: str = "", id: str | None = None, classes: str | None = None) -> None:
-        super().__init__(placeholder=placeholder, id=id, classes=classes)
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
         self._steps: Sequence[Step] = ()
 
     def show_steps(self, steps: Sequence[Step], *, select: str = "") -> None:

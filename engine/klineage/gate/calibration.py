@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import random
 import statistics
-import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -137,7 +136,6 @@ def calibrate(
     equal: int = 200,
     each: int = 100,
     on_run: Told | None = None,
-    cancel: threading.Event | None = None,
     *,
     policy: Policy = POLICY,
     executor: Executor | None = None,
@@ -153,7 +151,7 @@ def calibrate(
     for number, planted in enumerate(todo):
         if on_run:
             on_run(number, len(todo))
-        answers[planted].append(_profiled(worker, jobs[planted], baseline, policy, cancel))
+        answers[planted].append(_profiled(worker, jobs[planted], baseline, policy))
     counts = {planted: _instructions(worker, jobs[planted], policy) for planted in PLANTS}
     return Calibration(
         policy.name,
@@ -203,13 +201,12 @@ def _profiled(
     candidate: dict[str, Any],
     baseline: dict[str, Any],
     policy: Policy,
-    cancel: threading.Event | None,
 ) -> dict[str, Any]:
     from klineage.gate.native import time_job
 
     begin = time.monotonic()
     job = time_job(candidate, baseline, workload(), "small", fresh_seeds(policy)[0], policy)
-    answer = worker.submit("native", job, timeout=policy.total_seconds + 30, cancel=cancel)
+    answer = worker.submit("native", job, timeout=policy.total_seconds + 30)
     if answer["verdict"] not in ("pass", "noisy"):
         raise KlineageError(f"a calibration run failed: {answer['summary']}")
     return {**answer, "seconds": time.monotonic() - begin}

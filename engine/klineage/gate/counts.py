@@ -9,6 +9,7 @@ from klineage.gate.verdict import Effect
 
 WORK = ("bytes", "operations", "instructions")
 RESOURCES = ("spill_bytes", "shared_bytes", "registers")
+_MOST = 12  # kinds of instructions that are told
 
 #: Instructions that stand in the code for one mechanism only, however rare they are. HFMA2 and HADD2 are not among
 #: them: the compiler also moves and converts with them.
@@ -33,7 +34,7 @@ def compiled_counts(kernels: list[dict[str, Any]]) -> dict[str, int]:
     }
 
 
-def opcodes(kernels: list[dict[str, Any]], most: int = 12) -> dict[str, float]:
+def opcodes(kernels: list[dict[str, Any]]) -> dict[str, float]:
     """How often the most frequent instructions, and those that tell of a mechanism, stand in the code of all kernels:
     ``{"sass LDG": 22.0}``; and ``wide_accesses``. Without a disassembler nothing is known, and nothing returned."""
     found: Counter[str] = Counter()
@@ -41,7 +42,7 @@ def opcodes(kernels: list[dict[str, Any]], most: int = 12) -> dict[str, float]:
         found.update({name: n for name, n in kernel["instructions"].items() if name != "total"})
     if not found or not all("wide_accesses" in kernel for kernel in kernels):
         return {}
-    shown = {name for name, _ in found.most_common(most)} | {name for name in found if name in TELLING}
+    shown = {name for name, _ in found.most_common(_MOST)} | {name for name in found if name in TELLING}
     counts = {f"sass {name}": float(found[name]) for name in found if name in shown}
     return {**counts, "wide_accesses": float(sum(kernel["wide_accesses"] for kernel in kernels))}
 

@@ -64,15 +64,15 @@ def checked_sizes(workload: Workload, names: tuple[str, ...]) -> list[tuple[str,
 
 
 def case(
-    size: str, dims: dict[str, int], seed: int, number: int, recipe: str, variant: str = "", **more: bool
+    size: str, dims: dict[str, int], seed: int, number: int, recipe: str, **more: bool
 ) -> dict[str, Any]:
     """One case as a worker gets it. ``number``: which seed of the gate, 0 for the fixed one of the counts.
 
-    variant: "" or what is done to the case before it: "again" (other addresses, other poison),
+    ``variant``, where it is not "", is what is done to the case before it: "again" (other addresses, other poison),
     "perturbed" (part of the inputs replaced), "ghost" (empty kernels).
     """
     told = {"size": size, "dims": dims, "seed": seed, "number": number, "recipe": recipe}
-    return {**told, "variant": variant, **more}
+    return {**told, "variant": "", **more}
 
 
 def recipe_of(seed: int, allowed: tuple[str, ...]) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import UTC, datetime
 from decimal import ROUND_DOWN, ROUND_UP, Decimal
 from pathlib import Path
@@ -26,11 +25,10 @@ class Ledger:
     Nothing is remembered between calls but the prices; any number of processes may use one ledger.
     """
 
-    def __init__(self, path: Path, prices: Prices, clock: Callable[[], datetime] = _now) -> None:
+    def __init__(self, path: Path, prices: Prices) -> None:
         self.path = path
         self.prices = prices
         self._file = LineFile(path)
-        self._clock = clock
 
     @classmethod
     def of(cls, git_dir: Path, prices: Prices | None = None) -> Ledger:
@@ -67,7 +65,7 @@ class Ledger:
             if entry.state != "settled":
                 if dollars is None and entry.price is not None:
                     dollars = entry.price.cost(usage)
-                line = record.settled(call_id, usage, dollars, outcome, self._clock())
+                line = record.settled(call_id, usage, dollars, outcome, _now())
                 file.append(line)
                 entry = record.after(entry, line, self.prices)
             return entry
@@ -84,7 +82,7 @@ class Ledger:
                     f"the call {call_id} was made and has been settled; it cannot be released"
                 )
             if entry.state == "open":
-                line = record.released(call_id, why, self._clock())
+                line = record.released(call_id, why, _now())
                 file.append(line)
                 entry = record.after(entry, line, self.prices)
             return entry

@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from klineage.errors import KlineageError
-from klineage.executor import Executor
 from klineage.gate import (
     POLICY,
     Counts,
@@ -104,22 +103,20 @@ def judged(
     on_event: Callable[[GateEvent], None] | None = None,
     cancel: threading.Event | None = None,
     fresh: bool = False,
-    patient: bool = True,
     policy: Policy = POLICY,
-    executor: Executor | None = None,
 ) -> Report:
     """Gate a kernel for a workload, and profile it against a baseline if there is one.
 
     phase:   "admission" demands most: twice the seeds of "acceptance".
     fresh:   judge anew, and not from what is remembered.
-    patient: a time that was too noisy is measured once more, five times as long.
+    A time that was too noisy is measured once more, five times as long.
     Raises KlineageError on cancel; a bad kernel or a missing tool is a verdict of the report.
     """
     request = GateRequest(kernel, workload, platform, baseline=baseline, phase=phase)
-    report = gate(request, on_event, cancel, fresh=fresh, policy=policy, executor=executor)
-    if patient and _noisy(report) and not _cancelled(cancel):
+    report = gate(request, on_event, cancel, fresh=fresh, policy=policy)
+    if _noisy(report) and not _cancelled(cancel):
         longer = replace(policy, most_profile_seconds=_TIMES * policy.most_profile_seconds)
-        report = gate(request, on_event, cancel, fresh=fresh, policy=longer, executor=executor)
+        report = gate(request, on_event, cancel, fresh=fresh, policy=longer)
     if _cancelled(cancel):
         raise KlineageError("cancelled; nothing was written")
     return report

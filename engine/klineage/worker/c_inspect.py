@@ -174,11 +174,11 @@ def _attributes(text: str) -> Iterator[str]:
             yield name.rpartition(":")[2].strip().strip("_")
 
 
-def check_object(run: Run, flags: tuple[str, ...], library: str = "kernel.so") -> None:
-    """Judge a linked kernel. Raises KernelFault("symbols" or "instructions", ...)."""
-    _check_symbols(run(["nm", "-D", library]), any(flag.startswith("-fopenmp") for flag in flags))
-    _check_loading(run(["readelf", "-dSlW", library]))
-    _check_instructions(run(["objdump", "-d", "--no-show-raw-insn", library]))
+def check_object(run: Run, flags: tuple[str, ...]) -> None:
+    """Judge a linked kernel, ``kernel.so`` where ``run`` runs. Raises KernelFault("symbols" or "instructions", ...)."""
+    _check_symbols(run(["nm", "-D", "kernel.so"]), any(flag.startswith("-fopenmp") for flag in flags))
+    _check_loading(run(["readelf", "-dSlW", "kernel.so"]))
+    _check_instructions(run(["objdump", "-d", "--no-show-raw-insn", "kernel.so"]))
 
 
 def _check_symbols(listing: str, openmp: bool) -> None:

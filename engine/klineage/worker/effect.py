@@ -22,6 +22,7 @@ GPU_FLOOR = 0.02
 LEAST = 4  # groups, unless the effect is large
 CERTAIN = 8  # groups, before an effect of less than three floors is called
 LARGE = math.log(1.1)
+_BLOCKS = 5  # of one process, in place of processes
 _LEAST_SCALE = 0.0005  # scatter that three equal numbers cannot talk away
 _MEDIAN = 1.2533  # the median scatters this much more than the mean
 _NORMAL = 1.4826  # median absolute deviation to standard deviation
@@ -113,10 +114,10 @@ def _verdict(centre: float, half: float, groups: int, floor: float) -> tuple[str
     return ("neutral" if clear or half <= 2 * floor else "noisy"), groups >= LEAST and clear
 
 
-def blocks(raw: dict[str, Any], count: int = 5) -> list[Group]:
+def blocks(raw: dict[str, Any]) -> list[Group]:
     """The rounds of one process, cut into blocks of consecutive ones that stand for groups."""
     rounds = len(raw["candidate_ms"])
-    count = max(1, min(count, rounds // 2))
+    count = max(1, min(_BLOCKS, rounds // 2))
     same = raw["aa_ms"]
     parts = []
     for i in range(count):

@@ -16,9 +16,9 @@ _REASONS = {
 class Watcher:
     """Samples of one GPU. Without the library every sample is empty, and the summary says so."""
 
-    def __init__(self, uuid: str = "", index: int = 0) -> None:
+    def __init__(self, uuid: str = "") -> None:
         self.samples: list[dict[str, int]] = []
-        self._library, self._handle = _open(uuid, index)
+        self._library, self._handle = _open(uuid)
 
     def sample(self) -> None:
         """Read once; some microseconds."""
@@ -70,7 +70,7 @@ def changed(told: dict[str, Any]) -> str:
     return ", and ".join(parts)
 
 
-def _open(uuid: str, index: int) -> tuple[Any, Any]:
+def _open(uuid: str) -> tuple[Any, Any]:
     try:
         library = ctypes.CDLL("libnvidia-ml.so.1")
     except OSError:
@@ -80,6 +80,6 @@ def _open(uuid: str, index: int) -> tuple[Any, Any]:
         return None, None
     name = uuid if uuid.startswith("GPU-") or not uuid else f"GPU-{uuid}"
     found = library.nvmlDeviceGetHandleByUUID(name.encode(), ctypes.byref(handle)) if name else 1
-    if found != 0 and library.nvmlDeviceGetHandleByIndex_v2(index, ctypes.byref(handle)) != 0:
+    if found != 0 and library.nvmlDeviceGetHandleByIndex_v2(0, ctypes.byref(handle)) != 0:
         return None, None
     return library, handle

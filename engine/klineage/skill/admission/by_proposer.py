@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 
 from klineage.kernel import Feature
-from klineage.proposer.base import Goal, OnProposerEvent, Proposer, Task, Tried
+from klineage.proposer.base import Goal, Proposer, Task, Tried
 from klineage.skill.admission.materializer import Failed, Made, changed
 from klineage.skill.admission.target import Target
 from klineage.skill.anchors.finding import find_anchor
@@ -20,8 +19,6 @@ class ByProposer:
     """One call for each attempt, so that each is told why the one before it did not hold."""
 
     proposer: Proposer
-    on_event: OnProposerEvent | None = None
-    cancel: threading.Event | None = None
 
     @property
     def name(self) -> str:
@@ -29,7 +26,7 @@ class ByProposer:
 
     def answers(self, card: Card, target: Target, failed: Callable[[], tuple[Failed, ...]]) -> Iterator[Made]:
         while True:
-            attempts = self.proposer.attempts(task_of(card, target, failed()), self.on_event, self.cancel)
+            attempts = self.proposer.attempts(task_of(card, target, failed()))
             attempt = next(iter(attempts), None)
             if isinstance(attempts, Generator):
                 attempts.close()

@@ -5,7 +5,6 @@ All of them are given the card alone and the target, and never the kernel that t
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import Protocol
 
 from klineage.errors import KlineageError
 from klineage.kernel import Kernel
-from klineage.proposer.base import OnProposerEvent, Proposer
+from klineage.proposer.base import Proposer
 from klineage.skill.admission.target import Target, pinned
 from klineage.skill.card import Card
 from klineage.walk.reading import read_bytes
@@ -80,8 +79,6 @@ def materializer_named(
     *,
     file: Path | None = None,
     ask: Ask | None = None,
-    on_event: OnProposerEvent | None = None,
-    cancel: threading.Event | None = None,
 ) -> Materializer:
     """The materializer of a name. file: of the person. ask: who knows models and commands.
 
@@ -105,5 +102,5 @@ def materializer_named(
     if kind in ("model", "command", "replay") and ask is not None:
         from klineage.skill.admission.by_proposer import ByProposer
 
-        return ByProposer(ask(name), on_event, cancel)
+        return ByProposer(ask(name))
     raise KlineageError(f"nobody is called {name!r} who could materialize a card; write {', '.join(FORMS)}")

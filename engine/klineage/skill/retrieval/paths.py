@@ -16,6 +16,7 @@ from klineage.skill.retrieval.target import Target
 Order = Callable[[str], Sequence[str]]
 
 _LOOKED_AT = 12  # lineages
+_MANY = 3  # of them are told
 
 
 @dataclass(frozen=True)
@@ -48,9 +49,7 @@ class Path:
         return tuple(step for step in self.steps if step.state != "there")
 
 
-def paths(
-    index: Index, target: Target, order: Order, *, many: int = 3, hypotheses: bool = False
-) -> tuple[Path, ...]:
+def paths(index: Index, target: Target, order: Order, *, hypotheses: bool = False) -> tuple[Path, ...]:
     """The lineages that lead on from what the target has, the one furthest along first.
 
     Only lineages of the target's language with a step left. Needs ``target.prior``: without it, no way is known.
@@ -63,7 +62,7 @@ def paths(
         if path.left:
             found.append(path)
     ranked = sorted(enumerate(found), key=lambda item: (-item[1].there, item[0]))
-    return tuple(path for _, path in ranked[:many])
+    return tuple(path for _, path in ranked[:_MANY])
 
 
 def order_of(*libraries: Library) -> Order:
