@@ -156,4 +156,4 @@ def known_how(found: Ablation, measured: str) -> str:
     from klineage.skill.ablation import trusts
 
     how = "; ".join(trusts(found.rows)) or "nothing was measured"
-    return f"{how}; {measured[:16].replace('T', ' ') if measured else 'from its steps and cards'}"
+    return f"{how}; {measured[:16].replace('T', ' ') if measured else 'from steps and cards'}"

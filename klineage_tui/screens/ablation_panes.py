@@ -64,7 +64,7 @@ class AblationPanes(Place):
         target = sanitize(f"{found.workload} on {found.platform}")
         self.query_one("#heading", TitleRow).show(_heading(found.lineage), target)
         how = sanitize(known_how(found, matrix.measured))
-        more = "" if matrix.measured else f"{self.key_of('ablation-measure')} measures it whole"
+        more = "" if matrix.measured else f"{self.key_of('ablation-measure')} measures it"
         self.query_one("#matrix", Pane).entitle([("WORTH  ", ""), (how, "$foreground")], more)
         lines = matrix_lines(found, self._cells)
         view.show(Lines(lines, frozenset(range(1, len(lines)))), keep_position=True)

@@ -67,7 +67,11 @@ class CardsScreen(CardsRuns):
         library, skipped = self._library, self._skipped
         here = self._wanted or (self._queue.current.id if self._queue.current else "")
         self.job(
-            "cards", lambda: load(library, workspace, skipped, here), self._show_loaded, self._unreadable
+            "cards",
+            lambda: load(library, workspace, skipped, here),
+            self._show_loaded,
+            self._unreadable,
+            busy="reading …" if self._reading else "",
         )
 
     def _unreadable(self, sentence: str) -> None:

@@ -48,7 +48,7 @@ class CardsChecks(CardsEdits):
             dialog = Choose(f"Check {card.id}", question, rows, "evaluates the checks on it", keys)
             self.ask(dialog, lambda choice: self._check_on(item, card, choice) if choice else None)
 
-        self.job("choices", lambda: choices(workspace, card, lineage), choose)
+        self.job("choices", lambda: choices(workspace, card, lineage), choose, busy="looking for kernels …")
 
     def _check_on(self, item: Item, card: Card, choice: Choice) -> None:
         def show(found: Checked) -> None:

@@ -167,8 +167,9 @@ class CardsRuns(CardsChecks):
             dialog = Choose(f"Try {card.id}", question, rows, "tries it there", dict(self.host.keys_in_force))
             self.ask(dialog, lambda each: self._try_on(card, each) if each else None)
 
-        self.notify("Looking for kernels that it has not seen …", timeout=5)
-        self.job("suggestions", lambda: suggestions(library, workspace, card), choose)
+        self.job(
+            "suggestions", lambda: suggestions(library, workspace, card), choose, busy="looking for kernels …"
+        )
 
     def _try_on(self, card: Card, suggestion: Suggestion) -> None:
         from klineage_tui.card_trials import try_on

@@ -100,7 +100,7 @@ class LibraryScreen(Place):
             sealed = tuple(summary.id for summary in workspace.lineages() if summary.sealed)
             return search(library, query, choice), sealed
 
-        self.job("search", work, self._show, self._failed)
+        self.job("search", work, self._show, self._failed, busy="looking …")
 
     def _failed(self, sentence: str) -> None:
         self._found = Found(self._query.kernel or _NO_KERNEL, failed=sentence)
@@ -126,13 +126,13 @@ class LibraryScreen(Place):
         view.placeholder = nothing_found(found, self.host.keys_in_force, self._query.hypotheses)
         view.show(Lines(self._rows.lines, self._rows.selectable), keep_position=True)
         view.move_to(self._rows.ids.index(here) if here in self._rows.ids else 0, tell=False)
-        every = "with these words" if words else "all of them"
-        named = (
-            "for it"
-            if self._query.names_target
-            else f"{every}; {self.key_of('library-search')} names a kernel"
-        )
-        shown = "" if found.failed else f"{len(found.hits) + len(found.near)} {named}"
+        if found.failed:
+            shown = ""
+        elif self._query.names_target:
+            shown = f"{len(found.hits)} hold{'s' * (len(found.hits) == 1)}, {len(found.near)} not yet"
+        else:
+            every = "with these words" if words else "all of them"
+            shown = f"{len(found.hits)} {every}; {self.key_of('library-search')} names a kernel"
         self.query_one("#found", Pane).entitle([("CARDS  ", ""), (shown, "$foreground")])
         self._show_hit()
         self._show_bar()

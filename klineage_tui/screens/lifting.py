@@ -57,8 +57,7 @@ def ask_lift(place: Place, workspace: Workspace, library: Library, lineages: Seq
         dialog = LiftDialog(lifts, names, dict(place.host.keys_in_force))
         place.ask(dialog, lambda yes: _put(place, library, lifts) if yes else None)
 
-    place.notify(f"Reading the steps of {names} …", timeout=3)
-    place.job("lift", read, show)
+    place.job("lift", read, show, busy="reading steps …")
 
 
 def _put(place: Place, library: Library, lifts: Sequence[Lift]) -> None:

@@ -95,6 +95,7 @@ class Place(Screen[None]):
     def __init__(self) -> None:
         super().__init__()
         self._seen: tuple[object, int] | None = None
+        self._working: dict[Worker[None], str] = {}  # jobs that say what they do
 
     @property
     def host(self) -> Host:
@@ -158,9 +159,12 @@ class Place(Screen[None]):
         work: Callable[[], T],
         done: Callable[[T], None],
         failed: Callable[[str], None] | None = None,
+        *,
+        busy: str = "",
     ) -> Worker[None]:
         """Run ``work`` in a thread, then ``done`` with its result on this screen's thread.
 
+        busy: what the last row says meanwhile, of work that may take seconds: ``pulling …``.
         A newer job of the same group takes the place of an older one, whose result is dropped. A
         KlineageError arrives at ``failed`` as its sentence (a toast, if there is no ``failed``).
         """
@@ -182,13 +186,24 @@ class Place(Screen[None]):
                 deliver = lambda: done(result)  # noqa: E731
             self.post_message(JobDone(cast("Worker[None]", worker), deliver))
 
-        return cast(
+        worker = cast(
             "Worker[None]",
             self.run_worker(run, group=group, exclusive=True, thread=True, exit_on_error=False),
         )
+        if busy:
+            self._working[worker] = busy
+            self._show_working()
+        return worker
+
+    def _show_working(self) -> None:
+        self._working = {job: words for job, words in self._working.items() if not job.is_cancelled}
+        for bar in self.query(ActionBar):
+            bar.show_busy(next(reversed(self._working.values()), ""))
 
     def on_job_done(self, message: JobDone) -> None:
         message.stop()
+        if self._working.pop(message.worker, ""):
+            self._show_working()
         if not message.worker.is_cancelled and self.is_attached:
             message.deliver()
 

@@ -78,7 +78,7 @@ def _pull(place: Place, library: Library, where: str, taken: Mapping[str, Side])
         place.host.decided()
         place.reload_if_outdated()
 
-    place.job("pull", work, done)
+    place.job("pull", work, done, busy="pulling …")
 
 
 def _ask_sides(
@@ -115,7 +115,8 @@ def pulled_words(pulled: Pulled, where: str) -> str:
     if not pulled.added and not pulled.changed:
         said = f"There was nothing new in {where}"
     else:
-        said = f"{plural(len(pulled.added), 'card')} came from {where}, {len(pulled.changed)} changed"
+        changed = f", {len(pulled.changed)} changed" if pulled.changed else ""
+        said = f"{plural(len(pulled.added), 'card')} came from {where}{changed}"
     if pulled.lineages:
         said += f"; {plural(len(pulled.lineages), 'lineage')} came with them"
     return ". ".join((said, *pulled.problems[:2]))

@@ -92,7 +92,7 @@ class ActionBar(Widget):
         self._keys = keys
         self._disabled: set[str] = set()
         self._hidden: set[str] = set()
-        self._status = ""
+        self._status = self._busy = ""
 
     def show(self, disabled: set[str], hidden: set[str], status: str) -> None:
         """Dim the disabled actions, leave the hidden ones out, and put ``status`` at the right."""
@@ -100,8 +100,15 @@ class ActionBar(Widget):
             self._disabled, self._hidden, self._status = disabled, hidden, status
             self.refresh()
 
+    def show_busy(self, words: str) -> None:
+        """In place of the status: what is being worked at; empty when nothing is."""
+        if words != self._busy:
+            self._busy = words
+            self.refresh()
+
     def _items(self) -> list[Item]:
-        room = self.size.width - (cell_len(self._status) + 2 if self._status else 0)
+        said = self._busy or self._status
+        room = self.size.width - (cell_len(said) + 2 if said else 0)
         return layout(self._actions, self._keys, self._disabled, self._hidden, room)
 
     def render(self) -> Content:
@@ -112,9 +119,9 @@ class ActionBar(Widget):
             parts.append((item.key, "$accent bold" if item.enabled else "$lane"))
             parts.append((" " + item.title, "$foreground" if item.enabled else "$lane"))
             column = item.end
-        if self._status:
-            parts.append(" " * max(1, self.size.width - column - cell_len(self._status) - 1))
-            parts.append((self._status, "$muted"))
+        if said := self._busy or self._status:
+            parts.append(" " * max(1, self.size.width - column - cell_len(said) - 1))
+            parts.append((said, "$accent" if self._busy else "$muted"))
         return Content.assemble(*parts)
 
     def on_click(self, event: events.Click) -> None:
