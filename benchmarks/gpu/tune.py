@@ -1,6 +1,6 @@
 """Every configuration in a small table, and alternative kernels, beside the expert and its fastest reference.
 
-    PYTHONPATH=.:engine python benchmarks/gpu/tune.py --workload gemm --out DIR [--file OTHER.py] [--seconds 60]
+    PYTHONPATH=.:engine python benchmarks/gpu/tune.py --workload gemm --out DIR [--file OTHER.py] [--only NAME] [--seconds 60]
 
 Candidates are the expert as it is written, the expert with the settings of TABLE, what benchmarks/gpu/variants/WORKLOAD has,
 and what --file names, each with the settings that its own text lists (a line "# tune: BLOCK_M=128 num_warps=8" each; in CUDA
@@ -124,16 +124,22 @@ def done(log: Path) -> dict[str, Row]:
     return found
 
 
-def run(workload: str, files: list[Path], log: Path, seconds: float, rounds: int) -> tuple[list[Row], int]:
-    """Measure what is left. Returns all rows of the candidates, and how many are still to be measured."""
+def run(
+    workload: str, files: list[Path], log: Path, seconds: float, rounds: int, only: str = ""
+) -> tuple[list[Row], int]:
+    """Measure what is left of the candidates whose file's name has ``only`` in it.
+
+    Returns all rows of those candidates, and how many are still to be measured.
+    """
     from benchmarks import contest
 
     begin, known, left = time.monotonic(), done(log), 0
-    wanted = list(candidates(workload, files))
+    expert, *_ = every = list(candidates(workload, files))
+    wanted = [c for c in every if only in c.path.name]
     missing = [c for c in wanted if c.key not in known]
     if missing:
         where = contest.arena(shipped("experts") / workload, "triton")
-        baseline = contest.triton_expert(wanted[0].path, workload, where)
+        baseline = contest.triton_expert(expert.path, workload, where)
         baseline.name = "as written"
         vendor = _fastest(contest.vendors(workload, where))
     for candidate in missing:
@@ -196,6 +202,7 @@ def arguments(given: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument(
         "--file", type=Path, action="append", default=[], help="another kernel; may be repeated"
     )
+    parser.add_argument("--only", default="", help="only files with this in their name")
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--rounds", type=int, default=15)
     return parser.parse_args(given)
@@ -207,7 +214,7 @@ def main() -> None:
     told = arguments()
     told.out.mkdir(parents=True, exist_ok=True)
     log = told.out / f"{told.workload}.tune.jsonl"
-    rows, left = run(told.workload, told.file, log, told.seconds, told.rounds)
+    rows, left = run(told.workload, told.file, log, told.seconds, told.rounds, told.only)
     rest = f"\n{left} not measured yet: run it again" if left else ""
     text = f"benchmarks/gpu/tune.py --workload {told.workload}; {contest.machine()}\n\n{table(rows)}{rest}"
     (told.out / f"{told.workload}.tune.txt").write_text(text + "\n", encoding="utf-8")
