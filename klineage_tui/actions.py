@@ -211,9 +211,7 @@ def keymap(preset: Preset = "default", overrides: Mapping[str, str] | None = Non
     return keys
 
 
-def bindings_for(
-    place: str, preset: Preset = "default", overrides: Mapping[str, str] | None = None
-) -> list[Binding]:
+def bindings_for(place: str) -> list[Binding]:
     """The Textual bindings of a place, each with the action's id so that a keymap can move it.
 
     Screens get ``verb('<id>')`` and answer it (see ``screens.place``); views, editors and dialogs get
@@ -221,7 +219,7 @@ def bindings_for(
     """
     from textual.binding import Binding
 
-    keys = keymap(preset, overrides)
+    keys = keymap()
     return [
         Binding(
             keys[action.id],

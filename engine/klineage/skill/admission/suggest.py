@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,7 +37,7 @@ class Suggestion:
 
 
 def held_out_targets(
-    card: Card, known: Sequence[Source], workspace: Workspace | None = None, *, paths: Iterable[str] = ()
+    card: Card, known: Sequence[Source], workspace: Workspace | None = None
 ) -> tuple[Suggestion, ...]:
     """Kernels of the card's language that differ from everything it was lifted from, the most unlike first.
 
@@ -45,11 +45,11 @@ def held_out_targets(
     those that its rule fits, the ones stand last on which the card as it is was tried already, for a trial that failed
     would fail again.
 
-    The shipped experts, the states of the workspace's sealed lineages, and ``paths``. What has the mechanism already is
+    They are the shipped experts and the states of the workspace's sealed lineages. What has the mechanism already is
     taken apart by rules until it has not. A kernel that lacks what the card requires is left out. Nothing is gated.
     """
     found: dict[str, Suggestion] = {}
-    for target in _all(card, workspace, paths):
+    for target in _all(card, workspace):
         dims = held_out(target, known)
         if dims and not unfit(card, target) and target.kernel.hash not in found:
             fit = _fit(card, target)
@@ -69,8 +69,8 @@ def _rank(suggestion: Suggestion, tried: Collection[str]) -> tuple[bool, bool, i
     return not suggestion.fits, name in tried, first, len(suggestion.adapted), name
 
 
-def _all(card: Card, workspace: Workspace | None, paths: Iterable[str]) -> Iterator[Target]:
-    for target in _shipped_and_given(card, paths):
+def _all(card: Card, workspace: Workspace | None) -> Iterator[Target]:
+    for target in _shipped(card):
         try:
             yield less(target, [feature.name for feature in card.contract.provides])
         except KlineageError:
@@ -79,14 +79,14 @@ def _all(card: Card, workspace: Workspace | None, paths: Iterable[str]) -> Itera
         yield from _states(card, workspace)
 
 
-def _shipped_and_given(card: Card, paths: Iterable[str]) -> Iterator[Target]:
+def _shipped(card: Card) -> Iterator[Target]:
     suffix = _SUFFIX[card.surface]
     files = [
         file
         for folder in sorted(shipped("experts").glob(f"*/{card.surface}"))
         for file in sorted(folder.glob(f"*{suffix}"), key=_order)
     ]
-    for file in [*map(Path, paths), *files]:
+    for file in files:
         target = of_file(file, platform=_platform(card))
         if target.kernel.surface == card.surface:
             yield target

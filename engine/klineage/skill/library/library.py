@@ -160,17 +160,16 @@ class Library:
         return self._saved(card_id, commit).revision
 
     def save_all(self, cards: Iterable[Card], who: str = "", reason: str = "", *, title: str = "",
-                 reports: Iterable[str | bytes] = (), expected: Mapping[str, str] | None = None,
-                 machine: bool = False) -> str:  # fmt: skip
+                 reports: Iterable[str | bytes] = (), expected: Mapping[str, str] | None = None) -> str:  # fmt: skip
         """``save`` for several cards in one commit, which is one decision; returns the commit.
 
-        title: the commit's subject, where "Edit ..." would not say it. machine: see ``update``.
+        title: the commit's subject, where "Edit ..." would not say it.
         """
         kept = {card.id: card for card in cards}
         return writing.commit(
             self._branch(),
             lambda old: {key: (card, writing.file_of(card, old(key))) for key, card in kept.items()},
-            Word(title, reason, "evidence" if machine else "edit"),
+            Word(title, reason),
             who, reports, expected,
         )  # fmt: skip
 
