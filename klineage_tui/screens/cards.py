@@ -53,8 +53,11 @@ class CardsScreen(CardsRuns):
     # -- reading ------------------------------------------------------------------------------------
 
     def reload_if_outdated(self) -> None:
-        """Another place, or the command line, may have written: it is read whenever it is shown, and only what is new is parsed."""
-        if self.host.workspace is not None:
+        """Another place, or the command line, may have written: it is read whenever it is shown, and only what is new is parsed.
+
+        While a decision is being written, what is read may lack it: then it is read afterwards.
+        """
+        if self.host.workspace is not None and not self._deciding:
             self.reload()
 
     def reload(self) -> None:

@@ -146,6 +146,7 @@ class CardsDecisions(CardsPanes):
     ) -> None:
         """One decision at a time, off the screen's thread; then everything is read again."""
         self._deciding = True
+        self.drop("cards")
 
         def done(what: object) -> None:
             if said:
@@ -153,7 +154,7 @@ class CardsDecisions(CardsPanes):
             if next_after:
                 self.go_on()
             self.host.decided()
-            self.reload_if_outdated()
+            self.reload()
 
         def broken(sentence: str) -> None:
             self._deciding = False

@@ -318,6 +318,7 @@ class InduceScreen(InduceWalk):
             self.reload()
 
         self._deciding = True
+        self.drop("load")
         self._show_bar()
         self.job("decide", work, done, failed)
 

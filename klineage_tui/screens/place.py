@@ -95,6 +95,7 @@ class Place(Screen[None]):
     def __init__(self) -> None:
         super().__init__()
         self._seen: tuple[object, int] | None = None
+        self._latest: dict[str, Worker[None]] = {}  # job of each group
         self._working: dict[Worker[None], str] = {}  # jobs that say what they do
 
     @property
@@ -186,7 +187,8 @@ class Place(Screen[None]):
                 deliver = lambda: done(result)  # noqa: E731
             self.post_message(JobDone(cast("Worker[None]", worker), deliver))
 
-        worker = cast(
+        self.drop(group)
+        worker = self._latest[group] = cast(
             "Worker[None]",
             self.run_worker(run, group=group, exclusive=True, thread=True, exit_on_error=False),
         )
@@ -194,6 +196,11 @@ class Place(Screen[None]):
             self._working[worker] = busy
             self._show_working()
         return worker
+
+    def drop(self, group: str) -> None:
+        """Forget the latest job of a group, whether it runs or has ended and its result is on the way."""
+        if (job := self._latest.get(group)) is not None:
+            job.cancel()
 
     def _show_working(self) -> None:
         self._working = {job: words for job, words in self._working.items() if not job.is_cancelled}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import replace
@@ -409,3 +410,34 @@ async def test_a_broken_card_is_named_by_line_and_the_rest_opens(library: Librar
         assert re.search(r"c\.unroll\.md:\d+: .*intend", " ".join(text(app, "form_view").split()))
         await pilot.press("p")
         assert "it cannot be read" in said(app)
+
+
+async def test_a_key_while_a_decision_is_written_does_not_overtake_it(
+    library: Library, own_folders: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written, may_write, save = threading.Event(), threading.Event(), Library.save
+
+    def slow(*arguments: object, **more: object) -> str:
+        may_write.wait(60)
+        revision = save(*arguments, **more)  # type: ignore[arg-type]
+        written.set()
+        return revision
+
+    monkeypatch.setattr(Library, "save", slow)
+    app = app_on(library, own_folders)
+    async with app.run_test(size=SIZE, notifications=True) as pilot:
+        await opened(app, pilot, "c.unroll")
+        await pilot.press("x")
+        await because(app, pilot, "no use")
+        await until(lambda: app.screen is cards(app))
+        await until(lambda: all(job.group != "cards" or job.is_finished for job in app.workers))
+        await pilot.pause()
+        await pilot.press("u")
+        assert "the last decision is still being written" in said(app)
+        assert not written.is_set() and library.get("c.unroll").status == "hypothesis"
+        may_write.set()
+        await until(lambda: "x retired   c.unroll" in text(app, "queue_view"))
+        assert cards(app)._queue.current.id != "c.unroll"  # type: ignore[union-attr]
+        await pilot.press("u")
+        await until(lambda: "x retired" not in text(app, "queue_view"))
+    assert library.get("c.unroll").status == "hypothesis"

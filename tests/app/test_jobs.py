@@ -1,0 +1,49 @@
+"""Jobs of a place: of those of one group only the latest is heard, however the threads end."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+from textual.app import App
+
+from klineage_tui.screens.place import Place
+
+from .driving import until
+
+
+class Jobs(App[None]):
+    def on_mount(self) -> None:
+        self.push_screen(Place())
+
+    walk = None
+    revision = 0
+
+
+async def test_a_result_on_its_way_gives_way_to_a_newer_job() -> None:
+    app = Jobs()
+    began, go = threading.Event(), threading.Event()
+    heard: list[str] = []
+
+    def old() -> str:
+        began.set()
+        go.wait(60)
+        return "old"
+
+    async with app.run_test():
+        await until(lambda: isinstance(app.screen, Place))
+        place = app.screen
+        assert isinstance(place, Place)
+        for newer in (lambda: place.job("group", lambda: "new", heard.append), lambda: place.drop("group")):
+            began.clear()
+            go.clear()
+            place.job("group", old, heard.append)
+            await until(began.is_set)
+            go.set()
+            time.sleep(0.1)  # the app is busy meanwhile: the result waits to be delivered
+            newer()
+            place.job("other", lambda: "last", heard.append)
+            await until(lambda: "last" in heard)
+            await until(lambda: all(job.is_finished for job in app.workers))
+            heard.append("|")
+    assert [word for word in heard if word != "last"] == ["new", "|", "|"]
