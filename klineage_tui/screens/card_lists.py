@@ -32,7 +32,7 @@ _WHOLE_ROWS = 4  # at most, for all of a row that is cut
 class Choose(ListDialog[T | None], Generic[T]):
     """One of several things, each with a row that says what it is; dismissed with it, or None.
 
-    Where rows are cut, all of the one under the cursor stands below them.
+    Where rows are cut, all of the one under the cursor stands below them: its text, or that of ``wholes``.
     """
 
     DEFAULT_CSS = """
@@ -40,10 +40,19 @@ class Choose(ListDialog[T | None], Generic[T]):
     """
 
     def __init__(
-        self, title: str, question: str, rows: Sequence[tuple[T, Line]], confirm: str, keys: dict[str, str]
+        self,
+        title: str,
+        question: str,
+        rows: Sequence[tuple[T, Line]],
+        confirm: str,
+        keys: dict[str, str],
+        wholes: Sequence[str] = (),
     ) -> None:
         super().__init__(title, question, confirm, keys)
         self._rows = rows
+        self._wholes = [
+            sanitize(" ".join(text.split())) for text in wholes or (line.text for _, line in rows)
+        ]
 
     def answer(self) -> ComposeResult:
         yield LineView(Lines([line for _, line in self._rows]))
@@ -54,8 +63,9 @@ class Choose(ListDialog[T | None], Generic[T]):
         view.show(view.document)
 
     def rows_below(self) -> int:
-        cut = [line.text for _, line in self._rows if width(line.text) > self.cells - 2]
-        return min(_WHOLE_ROWS, max((text_rows(text, self.cells) for text in cut), default=0))
+        if all(width(line.text) <= self.cells - 2 and "…" not in line.text for _, line in self._rows):
+            return 0
+        return min(_WHOLE_ROWS, max(text_rows(text, self.cells) for text in self._wholes))
 
     def on_resize(self) -> None:
         below = self.query_one("#choose-whole", Static)
@@ -64,8 +74,7 @@ class Choose(ListDialog[T | None], Generic[T]):
 
     def on_line_view_moved(self) -> None:
         row = self.query_one(LineView).cursor_row
-        text = self._rows[row][1].text if row < len(self._rows) else ""
-        self.query_one("#choose-whole", Static).update(" ".join(text.split()))
+        self.query_one("#choose-whole", Static).update(self._wholes[row] if row < len(self._wholes) else "")
 
     def action_dialog_confirm(self) -> None:
         for view in self.query(LineView):  # none yet, where a key is faster than the first paint

@@ -44,8 +44,11 @@ class CardsChecks(CardsEdits):
                 (choice, choice_line(name, choice.about)) for choice, name in zip(found, names, strict=True)
             ]
             question = "On which kernel? Nothing is run: its text, its workload and its reports are read."
-            keys = dict(self.host.keys_in_force)
-            dialog = Choose(f"Check {card.id}", question, rows, "evaluates the checks on it", keys)
+            keys, wholes = (
+                dict(self.host.keys_in_force),
+                [f"{choice.name}: {choice.about}" for choice in found],
+            )
+            dialog = Choose(f"Check {card.id}", question, rows, "evaluates the checks on it", keys, wholes)
             self.ask(dialog, lambda choice: self._check_on(item, card, choice) if choice else None)
 
         self.job("choices", lambda: choices(workspace, card, lineage), choose, busy="looking for kernels …")

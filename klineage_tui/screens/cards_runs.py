@@ -164,7 +164,9 @@ class CardsRuns(CardsChecks):
             names = choice_names([each.target.name for each in found])
             rows = [(each, choice_line(name, told(each))) for each, name in zip(found, names, strict=True)]
             question = "On which kernel? It must pass every gate and show half of the effect; at most three attempts."
-            dialog = Choose(f"Try {card.id}", question, rows, "tries it there", dict(self.host.keys_in_force))
+            wholes = [f"{each.target.name}: {told(each)}" for each in found]
+            keys = dict(self.host.keys_in_force)
+            dialog = Choose(f"Try {card.id}", question, rows, "tries it there", keys, wholes)
             self.ask(dialog, lambda each: self._try_on(card, each) if each else None)
 
         self.job(
