@@ -36,7 +36,7 @@ def test_from_a_sealed_lineage_to_an_edited_card(workspace: Path, klineage_json:
         terminal.wait_for("c.vector-types", 60)
         terminal.press("enter")
         terminal.wait_for("need you", 60)
-        terminal.wait_for("WHAT MUST HOLD FIRST")
+        terminal.wait_for("on no held-out kernel yet")
         terminal.press("enter", "e")
         terminal.wait_for("rests on the old words")
         terminal.press(*"\x15By hand", "\t", *"said shorter", "enter")
