@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from klineage.walk import Walk
     from klineage.walk.putting_back import Ask
 
+    from klineage_tui.presentation.spending import SpendBar
+
 _FAILURES = {"rules": 20}  # attempts in a row that may fail before a walk ends: rules cost nothing
 _PAID_FAILURES = 5
 
@@ -108,21 +110,21 @@ def limit_of(walk: Walk, name: str, settings: Settings) -> Limit | None:
     return Limit(settings.budget, walk.id)
 
 
-def spent_words(walk: Walk, settings: Settings) -> str:
-    """What the calls for a lineage have cost so far, in few words; empty where there were none.
+def spent(walk: Walk, settings: Settings) -> SpendBar:
+    """What the calls for a lineage have cost so far; empty where there were none.
 
     A ledger or a price table that cannot be read is told to whoever asks for a proposal, and keeps nobody from walking.
     """
     from klineage.errors import KlineageError
     from klineage.ledger import Ledger, Meter
 
-    from klineage_tui.presentation.spending import spend_words
+    from klineage_tui.presentation.spending import SpendBar, spend_bar
 
     try:
         reading = Meter(Ledger.of(walk.workspace.git.place), walk.id, limit_of(walk, "", settings)).read()
     except KlineageError:
-        return "cost unknown"
-    return spend_words(reading) if reading.total.calls else ""
+        return SpendBar("cost unknown")
+    return spend_bar(reading)
 
 
 def named(walk: Walk, name: str, settings: Settings, limit: Limit | None) -> Proposer:

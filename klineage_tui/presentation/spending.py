@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, ROUND_UP, Decimal
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ if TYPE_CHECKING:
 
 _CENT, _FINE = Decimal("0.01"), Decimal("0.0001")
 _COARSE = Decimal(10)
+_BAR_CELLS = 10
 
 
 def money(dollars: Decimal, *, at_most: bool = False) -> str:
@@ -52,13 +54,31 @@ def spend_line(reading: Reading) -> str:
     return f"{spent}, of {limit_text(reading.limit.dollars)} ({reading.percent} %)"
 
 
-def spend_words(reading: Reading) -> str:
-    """The spend bar in the fewest words: ``$0.42 of $10``, ``≤$0.74`` while a call is open, ``+1 unpriced``."""
+@dataclass(frozen=True)
+class SpendBar:
+    """What the calls for a lineage have cost, in the fewest words: ``$0.42 of $10``; ``percent`` of the limit, if there is one."""
+
+    words: str = ""
+    percent: int | None = None
+
+    def text(self, wide: bool) -> str:
+        """The words, on a wide screen behind a bar; a bar that is full is a limit that is reached."""
+        if not wide or self.percent is None:
+            return self.words
+        full = min(_BAR_CELLS, self.percent * _BAR_CELLS // 100)
+        return f"{'━' * full}{'╌' * (_BAR_CELLS - full)} {self.words}"
+
+
+def spend_bar(reading: Reading) -> SpendBar:
+    """``$0.42 of $10``, ``≤$0.74`` while a call is open, ``+1 unpriced``; empty where there was no call."""
     total = reading.total
+    if not total.calls:
+        return SpendBar()
     may = "≤" if total.at_most else ""
     spent = f"{may}{money(total.committed, at_most=total.open > 0)}"
     spent += f" +{total.unpriced} unpriced" if total.unpriced else ""
-    return spent if reading.limit is None else f"{spent} of ${reading.limit.dollars}"
+    words = spent if reading.limit is None else f"{spent} of {limit_text(reading.limit.dollars)}"
+    return SpendBar(words, reading.percent)
 
 
 def table(rows: Sequence[Sequence[str]], right: frozenset[int]) -> list[str]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 from klineage_tui.actions import bindings_for
 from klineage_tui.presentation.proposal import queue_text
 from klineage_tui.proposals import Proposal, Queue, evidence, queue_of
-from klineage_tui.proposers import likely_cost, spent_words
+from klineage_tui.proposers import likely_cost, spent
 from klineage_tui.screens.induce_walk import InduceWalk
 from klineage_tui.widgets.action_bar import ActionBar
 from klineage_tui.widgets.lines import LineView
@@ -23,7 +23,10 @@ if TYPE_CHECKING:
     from klineage.proposer.settings import Settings
     from klineage.walk import Walk, WalkState
 
+    from klineage_tui.presentation.spending import SpendBar
+
 T = TypeVar("T")
+_WIDE = 120  # columns from which what is spent has a bar
 _CLOSED_WHILE_LOADING = "the lineage is still being read"
 
 
@@ -35,7 +38,7 @@ class Loaded:
     queue: Queue
     draft: Draft | None
     trusted: bool
-    spending: str
+    spending: SpendBar
     estimate: Estimate | None
 
 
@@ -56,7 +59,7 @@ def load(
     for candidate in (*answers, *walk.candidates(state)):
         found.setdefault(state.kernel_of(candidate).hash, candidate)
     queue = queue_of(found.values(), lambda c: state.kernel_of(c).hash, reason, skipped)
-    spending, estimate = spent_words(walk, settings), likely_cost(walk, settings)
+    spending, estimate = spent(walk, settings), likely_cost(walk, settings)
     return Loaded(state, queue, walk.draft(), walk.trusted(), spending, estimate)
 
 
@@ -137,8 +140,8 @@ class InduceScreen(InduceWalk):
         closed = {name for name in names if self.closed(name)}
         hidden = set() if self._busy else {"cancel"}
         status = queue_text(self._queue) if self._state is not None else ""
-        if self._spending:
-            status = f"{status}  {self._spending}"
+        if self._spending.words:
+            status = f"{status}  {self._spending.text(self.size.width >= _WIDE)}"
         self.query_one(ActionBar).show(closed, hidden, status)
 
     def on_line_view_moved(self, message: LineView.Moved) -> None:

@@ -11,6 +11,7 @@ from klineage.proposer.cancel import Cancel
 from textual.message import Message
 
 from klineage_tui.presentation.answer import AnswerView, answer_heading, answer_lines
+from klineage_tui.presentation.spending import SpendBar, spend_bar
 from klineage_tui.screens.induce_gate import InduceGate
 from klineage_tui.widgets.lines import Lines, LineView
 from klineage_tui.widgets.pane import Pane
@@ -54,7 +55,7 @@ class InduceAsk(InduceGate):
         self._answers: dict[str, tuple[Candidate, ...]] = {}  # kernel hash of the state asked about
         self._asking: AskRun | None = None
         self._asked = ("", "")  # who was asked last, and the hint
-        self._spending = ""
+        self._spending = SpendBar()
         self._estimate: Estimate | None = None  # what a model may cost from here
 
     def do_ask(self) -> None:
@@ -71,7 +72,7 @@ class InduceAsk(InduceGate):
 
     def spent(self) -> str:
         """What the calls for this lineage have cost, as a sentence; empty where there were none."""
-        return f"Spent so far: {self._spending}." if self._spending else ""
+        return f"Spent so far: {self._spending.words}." if self._spending.words else ""
 
     def _ask(self, name: str, hint: str) -> None:
         walk, state = self.host.walk, self._state
@@ -145,10 +146,9 @@ class InduceAsk(InduceGate):
 
     def _show_spending(self, reading: Reading) -> None:
         """The spend bar, and a word when a mark of the budget is passed."""
-        from klineage_tui.presentation.spending import spend_line, spend_words
+        from klineage_tui.presentation.spending import spend_line
 
-        if reading.total.calls:
-            self._spending = spend_words(reading)
+        self._spending = spend_bar(reading)
         if reading.passed:
             self.notify(
                 f"{reading.passed[-1]} % of the budget is passed: {spend_line(reading)}", severity="warning"

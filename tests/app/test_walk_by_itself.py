@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import threading
+from decimal import Decimal
 from typing import Any
 
 import pytest
-from klineage.ledger import Ledger
+from klineage.ledger import Ledger, Limit, Reading, Total, Usage
 from klineage.walk import Walk
 from textual.widgets import Input
 
 from klineage_tui.presentation.answer import AnswerView, answer_heading, answer_lines
+from klineage_tui.presentation.spending import spend_bar
 from klineage_tui.proposers import Choice
 from klineage_tui.screens.ask import chosen_of
 from klineage_tui.screens.walking import Order, WalkOn, ordered
@@ -90,6 +92,27 @@ def test_a_slip_is_one_sentence(field: str, value: str) -> None:
 def test_who_costs_something_may_fail_less_often() -> None:
     limits = [Order(name).limits.rejections_in_a_row for name in ("rules", "model:m", "command:mine")]
     assert limits[0] > limits[1] == limits[2] > 0
+
+
+def reading(dollars: str, at_most: str = "0", limit: str | None = "10", unpriced: int = 0) -> Reading:
+    total = Total(3, Usage(), Decimal(dollars), int(at_most != "0"), Decimal(at_most), unpriced)
+    return Reading(total, None if limit is None else Limit(Decimal(limit)))
+
+
+@pytest.mark.parametrize(
+    ("shown", "narrow", "wide"),
+    [
+        (reading("0.42"), "$0.4200 of $10", "╌╌╌╌╌╌╌╌╌╌ $0.4200 of $10"),
+        (reading("5", "1.2"), "≤$6.2000 of $10", "━━━━━━╌╌╌╌ ≤$6.2000 of $10"),
+        (reading("12"), "$12.00 of $10", "━━━━━━━━━━ $12.00 of $10"),
+        (reading("9.99999"), "$10.0000 of $10", "━━━━━━━━━━ $10.0000 of $10"),
+        (reading("0", limit="0"), "$0.0000 of $0", "━━━━━━━━━━ $0.0000 of $0"),
+        (reading("1", limit=None, unpriced=2), "$1.0000 +2 unpriced", "$1.0000 +2 unpriced"),
+    ],
+)
+def test_the_spend_bar(shown: Reading, narrow: str, wide: str) -> None:
+    bar = spend_bar(shown)
+    assert (bar.text(False), bar.text(True)) == (narrow, wide)
 
 
 @pytest.mark.parametrize("chosen", [0, 4, 9])
