@@ -167,11 +167,13 @@ def test_what_is_broken_there_is_left_out_by_name(library: Library, tmp_path: Pa
     (source / "reports" / "0000000000000000.json").write_text("{}")
     pulled = bring(library, source)
     assert pulled.added == ("c.prefetch",)
-    order = ("c.link", "reports", "c.unroll", "c.odd")
-    link, report, card, odd = sorted(
+    order = ("c.link", "reports", "c.unroll", "c.odd", "gemm")
+    link, report, card, odd, lineage = sorted(
         pulled.problems, key=lambda text: next(n for n, part in enumerate(order) if part in text)
     )
     assert "cannot name a card" in odd
+    assert lineage.endswith("did not come: shared has no bundle of it")
+    assert not any("left as it is" in problem for problem in pulled.problems)  # it was not here
     assert "c.link.md is a link" in link
     assert "reports/0000000000000000.json of shared is not what its name says" in report
     assert "shared: cards/c.unroll.md:4: " in card
@@ -330,6 +332,7 @@ def test_where_there_is_no_library_is_said(library: Library, tmp_path: Path) -> 
     empty = Workspace.create(tmp_path / "empty")
     for where, said in (
         ("nowhere", "no branch"),
+        (" ", "' ' is no folder"),
         (str(empty.path), "has no library"),
         (str(tmp_path), "not a git"),
     ):

@@ -111,7 +111,9 @@ def _renamed(entry: Evidence, names: Names) -> Evidence:
 def _bring(workspace: Workspace, source: Source, lineage_id: str) -> str:
     """What the lineage is called here, if it has come that was not here before; else ""."""
     with _bundle_of(source, lineage_id) as bundle:
-        if bundle is None or bundle_here(bundle, workspace):
+        if bundle is None:
+            raise KlineageError(f"{source.name} has no bundle of it")
+        if bundle_here(bundle, workspace):
             return ""
         found = store.each(workspace.git, refs.WALKS, refs.OPERATIONS)
         taken = {ref.rpartition("/")[2] for ref in found}

@@ -184,7 +184,7 @@ def _card(
             return
         data, conflicts = settled(path, base, ours, card, hands, taken)
     except KlineageError as error:
-        merge.problems.append(f"{error} ({card_id} was left as it is)")
+        merge.problems.append(str(error) if ours is None else f"{error} ({card_id} was left as it is)")
         return
     merge.conflicts += conflicts
     if data != ours and not conflicts:

@@ -53,7 +53,7 @@ def source_at(shelf: GitShelf, where: str) -> Source:
     if where == SHIPPED:
         return _of_folder(shelf, shipped("library"), SHIPPED, SHIPPED)
     path = Path(where).absolute()
-    if path.exists():
+    if where.strip() and path.exists():
         if is_library(path) and not (path / ".git").exists():
             mark = hashlib.sha256(str(path.resolve()).encode("utf-8", "surrogateescape")).hexdigest()[:12]
             return _of_folder(shelf, path, path.name, mark)
@@ -61,7 +61,7 @@ def source_at(shelf: GitShelf, where: str) -> Source:
     found = shelf.git.object(f"refs/remotes/{where}") or shelf.git.object(f"refs/heads/{where}")
     if found is None or found[1] != "commit":
         raise KlineageError(
-            f"{where} is no folder, no workspace and no branch of {shelf.workspace.path}; "
+            f"{where!r} is no folder, no workspace and no branch of {shelf.workspace.path}; "
             "give a folder with cards/, a workspace, a branch such as origin/library, or: shipped"
         )
     return _of_commit(shelf, where, found[0])
