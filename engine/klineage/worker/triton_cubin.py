@@ -88,7 +88,8 @@ def _inspect(cubin: bytes, ptx: str, fused: bool) -> dict[str, Any]:
         text.write_text(ptx)
         commands = (
             [_tool("cuobjdump"), "-res-usage", str(binary)],
-            [_tool("cuobjdump"), "-sass", str(binary)],
+            # cuobjdump -sass would have it look for branches too, which takes half as long again.
+            [_tool("nvdisasm"), "-ndf", "-c", str(binary)],
             [
                 _assembler(arch[1]),
                 "-v",
