@@ -15,18 +15,16 @@ if TYPE_CHECKING:
     from klineage.lineage import Summary
 
 
+_STEPS = 12  # cells of "not started"
+
+
 def lineage_lines(summaries: Sequence[Summary]) -> list[Line]:
-    """One row a lineage: id, what it is, how far it was walked, or what is broken."""
+    """One row a lineage: id, how far it was walked, and what it is; or what is broken."""
     ids = [sanitize(summary.id) for summary in summaries]
-    titles = [sanitize(summary.title) for summary in summaries]
-    id_cells, title_cells = widest(ids), widest(titles)
+    cells = widest(ids) + 3
     return [
-        compose(
-            (pad(id, id_cells + 3), "strong"),
-            pad(title, title_cells + 3),
-            *_progress(summary),
-        )
-        for id, title, summary in zip(ids, titles, summaries, strict=True)
+        compose((pad(id, cells), "strong"), *_progress(summary))
+        for id, summary in zip(ids, summaries, strict=True)
     ]
 
 
@@ -34,7 +32,11 @@ def _progress(summary: Summary) -> list[tuple[str, str]]:
     if summary.problem:
         return [(sanitize(summary.problem), "verdict-fail")]
     steps = f"{summary.steps:>3} step{' ' if summary.steps == 1 else 's'}" if summary.steps else "not started"
-    return [(steps, "muted"), ("   sealed" if summary.sealed else "", "verdict-pass")]
+    return [
+        (pad(steps, _STEPS), "muted"),
+        (pad("sealed" if summary.sealed else "", _STEPS), "verdict-pass"),
+        (sanitize(summary.title), ""),
+    ]
 
 
 def welcome(path: str, keys: Mapping[str, str], *, empty: bool) -> list[tuple[str, str]]:

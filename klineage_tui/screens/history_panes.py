@@ -180,6 +180,11 @@ class HistoryPanes(SideTabs):
     def on_resize(self) -> None:
         self.call_after_refresh(self._fit)
 
+    def on_line_view_widened(self, message: LineView.Widened) -> None:
+        """A hidden tab has no width yet when its text is first made."""
+        if message.view.id == "why":
+            self._fit()
+
     def _fit(self) -> None:
         if self._reasons_of is not None:
             cells = max(30, self.query_one("#side").size.width - 4)

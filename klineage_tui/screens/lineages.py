@@ -27,7 +27,7 @@ class LineagesScreen(Place):
     PLACE = "lineages"
     BINDINGS = [*bindings_for("lineages")]
     DEFAULT_CSS = """
-    LineagesScreen LineView { height: auto; min-height: 1; max-height: 55%; margin: 1 0 0 0; }
+    LineagesScreen LineView { height: auto; min-height: 1; max-height: 45%; margin: 1 0 0 0; }
     LineagesScreen #welcome { height: auto; max-width: 100; padding: 1 2; }
     """
 
