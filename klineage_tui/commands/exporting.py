@@ -24,6 +24,7 @@ from klineage_tui.commands.libraries import add_libraries, opened_libraries
 if TYPE_CHECKING:
     from klineage.interop.authors import Imported
     from klineage.interop.training import Shelved
+    from klineage.skill.card import Card
     from klineage.skill.library import Library
 
 
@@ -186,7 +187,7 @@ def _import(arguments: argparse.Namespace) -> int:
                 "said": list(one.said),
                 "new": one in new,
             }
-            for one in reading.cards
+            for one in (*new, *kept)
         ]
         print_json({"cards": rows, "problems": list(reading.problems)})
         return 0 if reading.cards else 1
@@ -201,10 +202,24 @@ def _import(arguments: argparse.Namespace) -> int:
     return 0 if reading.cards else 1
 
 
+def _first_said(library: Library, card: Card) -> bool:
+    """Whether the card of this id in the library said the same when it came, whatever people have made of it since."""
+    from klineage.interop.authors import says_the_same
+    from klineage.skill.file import parse
+
+    first = library.history(card.id)[-1]
+    return says_the_same(parse(library.at(card.id, first.commit), card.id), card)
+
+
 def _taken_in(
     cards: tuple[Imported, ...], arguments: argparse.Namespace
 ) -> tuple[list[Imported], list[Imported]]:
-    """(cards that are new, cards whose id the library has): the new ones are written, in one commit."""
+    """(cards that are new, cards that the library has): the new ones are written, in one commit.
+
+    A card of a name that is taken is the same one where it says what the other said when it first came; else it gets a
+    name of its own.
+    """
+    from klineage.interop.authors import renamed
     from klineage.skill.library import Library
 
     where: Path = arguments.workspace or default_workspace()
@@ -213,6 +228,10 @@ def _taken_in(
     with opened_workspace(arguments, create=not arguments.dry_run) as workspace:
         library = Library.of(workspace)
         known = set(library.stamps())
+        cards = tuple(
+            renamed(one) if one.card.id in known and not _first_said(library, one.card) else one
+            for one in cards
+        )
         new = [one for one in cards if one.card.id not in known]
         if new and not arguments.dry_run:
             library.save_all(

@@ -34,6 +34,7 @@ from klineage.skill.card import (
     Risk,
     Scope,
 )
+from klineage.skill.file import kept
 
 _SKILL_FILE = "SKILL.md"
 _LONGEST_ID = 64
@@ -200,15 +201,26 @@ def _apart(found: Sequence[Imported]) -> Iterator[Imported]:
     for one in found:
         name = one.card.id
         if name in taken:
-            match = _STAMP.fullmatch(one.file.parent.name)
-            end = match["six"] if match else _digits(one.card)
-            name = f"{name[: _LONGEST_ID - 7].rstrip('-')}-{end}"
-            said = f"another card has the name {one.card.id}, so it is {name}"
-            one = replace(one, card=replace(one.card, id=name), said=(*one.said, said))
+            one = renamed(one)
+            name = one.card.id
         if name in taken:
             continue  # the same card once more
         taken.add(name)
         yield one
+
+
+def renamed(one: Imported) -> Imported:
+    """The card under a name of its own: its id with the end of its folder's name, else six digits of what it says."""
+    match = _STAMP.fullmatch(one.file.parent.name)
+    end = match["six"] if match else _digits(one.card)
+    name = f"{one.card.id[: _LONGEST_ID - 7].rstrip('-')}-{end}"
+    said = f"another card has the name {one.card.id}, so it is {name}"
+    return replace(one, card=replace(one.card, id=name), said=(*one.said, said))
+
+
+def says_the_same(one: Card, other: Card) -> bool:
+    """Whether two cards are one, wherever they were found and whatever they are called."""
+    return replace(kept(one), id="", evidence=()) == replace(kept(other), id="", evidence=())
 
 
 def _digits(card: Card) -> str:

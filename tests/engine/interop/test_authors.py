@@ -15,6 +15,8 @@ from klineage.interop.authors import Reading, read
 from klineage.skill.card import Card, ContractFeature
 from klineage.skill.file import parse, render
 
+from klineage_tui.cli import main
+
 SKILL = """---
 skill_id: {name}
 intent: Keep the row sums in registers.
@@ -255,3 +257,34 @@ def test_a_broken_card_of_a_list_hides_no_other(tmp_path: Path) -> None:
     assert reading.problems[0] == f"{file}, card 2: skill_id must be a text"
     assert reading.problems[1].startswith(f"{file}, card 3: \\ud800 is half a character")
     assert reading.problems[2].startswith(f"{file}, card 5: this is none of the authors' forms")
+
+
+def test_a_card_of_a_name_that_is_taken_comes_under_its_own(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What is there already is known by what it said when it came, also after a person has edited it."""
+
+    def taken_in(**said: Any) -> list[tuple[str, bool]]:
+        file = tmp_path / "card.json"
+        file.write_text(json.dumps({**NINE, **said}))
+        assert main(["import-cards", str(file), "--json", "-w", str(tmp_path / "w")]) == 0
+        return [(row["id"], row["new"]) for row in json.loads(capsys.readouterr().out)["cards"]]
+
+    assert taken_in() == [("cuda.fmha-row-sums", True)]
+    edit = [
+        "card",
+        "edit",
+        "cuda.fmha-row-sums",
+        "--set",
+        "intent=Mine.",
+        "--reason",
+        "shorter",
+        "--who",
+        "Ann",
+    ]
+    assert main([*edit, "-w", str(tmp_path / "w")]) == 0
+    capsys.readouterr()
+    assert taken_in() == [("cuda.fmha-row-sums", False)]
+    ((name, new),) = taken_in(intent="Quite another thing.")
+    assert new and name.startswith("cuda.fmha-row-sums-")
+    assert taken_in(intent="Quite another thing.") == [(name, False)]
