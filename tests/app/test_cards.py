@@ -282,7 +282,9 @@ async def test_checks_on_a_kernel_then_the_lines_behind_a_claim_then_history(
         await until(lambda: "there:" in field(app, Ref("precondition", "p3")), 60)
         assert "checked on" in cards(app).query_one("#card", Pane).title_text
 
-        await on(app, pilot, Ref("anchor"))
+        await on(app, pilot, Ref("action"))
+        await pilot.press("j")
+        await until(lambda: cards(app)._field == Ref("anchor"))
         await pilot.press("enter")
         await until(lambda: isinstance(app.screen, EvidenceScreen) and app.screen.query_one(DiffView).marked)
         screen = app.screen
@@ -291,6 +293,9 @@ async def test_checks_on_a_kernel_then_the_lines_behind_a_claim_then_history(
         view = screen.query_one(DiffView)
         await until(lambda: view.line_numbers[0] == place.line)
         assert "for" in view.document.line(view.cursor_row).text
+        row = view.cursor_row
+        await pilot.press("j", "j", "k")
+        assert view.cursor_row == row + 1
         commit = screen._shown.evidence.commit
         await pilot.press("H")
         await until(lambda: isinstance(app.screen, HistoryScreen))
