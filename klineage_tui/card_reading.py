@@ -137,7 +137,7 @@ def revision_texts(
     from klineage.lineage import line_ops
 
     after = _file_at(library, card_id, revisions[row])
-    before = _file_at(library, card_id, revisions[row + 1]) if row + 1 < len(revisions) else b""
+    before = library.before(card_id, revisions[row])
     return before.decode("utf-8", "replace"), after.decode("utf-8", "replace"), line_ops(before, after)
 
 

@@ -75,9 +75,15 @@ def _turn(arguments: argparse.Namespace, library: Library) -> int:
 
 
 def _decided(arguments: argparse.Namespace, library: Library, ids: Sequence[str], sentence: str) -> int:
+    from klineage.skill.staleness import verified_by
+
     if arguments.json:
         print_json([{"id": key, "revision": library.entry(key).revision} for key in ids])
     else:
+        for card in filter(None, (library.entry(key).card for key in ids)):
+            if card.status == "admitted" and not verified_by(card):
+                again = shown_command(arguments, f"admit {card.id}")
+                say(f"stale: no trial of {card.id} is of the card as it is now; {again} tries it again")
         say(f"{sentence}; {shown_command(arguments, 'card undo')} takes it back")
     return 0
 

@@ -25,6 +25,7 @@ from klineage_tui.commands.common import (
 if TYPE_CHECKING:
     from klineage.skill.card import Card
     from klineage.skill.library import Entry, Library
+    from klineage.skill.library.history import Revision
 
     from klineage_tui.card_queue import Item
 
@@ -181,9 +182,7 @@ def _text(data: bytes) -> str:
 
 def _history(arguments: argparse.Namespace, library: Library) -> int:
     log = library.history(arguments.id)
-    changes = (
-        [_changes(library, arguments.id, log[i : i + 2]) for i in range(len(log))] if arguments.diff else []
-    )
+    changes = [_changes(library, arguments.id, entry) for entry in log] if arguments.diff else []
     if arguments.json:
         from dataclasses import asdict
 
@@ -199,15 +198,16 @@ def _history(arguments: argparse.Namespace, library: Library) -> int:
     return 0
 
 
-def _changes(library: Library, card_id: str, pair: Sequence[Any]) -> Sequence[Any]:
-    """What the first of two revisions, newest first, changed; nothing where either cannot be read."""
+def _changes(library: Library, card_id: str, entry: Revision) -> Sequence[Any]:
+    """What a commit changed where it was made; nothing where the card came or went."""
     from klineage.skill.file import parse
     from klineage.skill.library.fields import changed_fields
 
-    if len(pair) < 2 or not pair[0].revision or not pair[1].revision:
+    was = library.before(card_id, entry)
+    if not entry.revision or not was:
         return ()
     try:
-        after, before = (parse(library.at(card_id, entry.commit), f"{card_id}.md") for entry in pair)
+        after, before = (parse(data, f"{card_id}.md") for data in (library.at(card_id, entry.commit), was))
     except KlineageError as broken:
         from klineage.skill.library.fields import FieldChange
 

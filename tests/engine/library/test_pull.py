@@ -62,12 +62,16 @@ def test_libraries_that_went_apart_come_together(library: Library, theirs: Libra
     bring(library, theirs)
     library.save(replace(PREFETCH, intent="Fetch early"))
     library.save(named("c.ours"))
+    before = library.source("c.prefetch")
     theirs.save(replace(PREFETCH, risks=(*PREFETCH.risks, Risk("slow"))))
     theirs.save(named("c.theirs"))
     assert bring(library, theirs).changed == ("c.prefetch",)
     assert [entry.id for entry in library.cards()] == ["c.ours", "c.prefetch", "c.theirs"]
     merged = library.get("c.prefetch")
     assert (merged.intent, merged.risks[-1]) == ("Fetch early", Risk("slow"))
+    log = library.history("c.prefetch")
+    assert library.before("c.prefetch", log[0]) == before  # what the merge found here, not what was told last
+    assert library.before("c.prefetch", log[-1]) == b""
     assert bring(theirs, library).changed == ("c.prefetch",)
     assert theirs.stamps() == library.stamps()
     tips = [side.history()[0].commit for side in (library, theirs)]

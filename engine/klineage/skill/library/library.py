@@ -210,6 +210,13 @@ class Library:
         """The file of a card as a commit of its history has it. Raises KlineageError when it was not there."""
         return writing.file_at(self._branch(), card_id, commit)
 
+    def before(self, card_id: str, revision: Revision) -> bytes:
+        """The file of a card as it was where a commit of its history was made; b"" where it was not there yet."""
+        parent = next(iter(revision.parents), "")
+        shelf = self._branch()
+        found = shelf.listing(parent).get(card_file(card_id)) if parent else ""
+        return shelf.contents({card_file(card_id): found})[card_file(card_id)] if found else b""
+
     def undoable(self) -> str:
         """What ``undo`` would take back; "" for nothing."""
         return turning.next_title(self._branch(), "undo")
