@@ -130,6 +130,7 @@ class InduceWalk(InduceAsk):
 
         self.job("ask", work, lambda end: self._arrived(run, *end), failed)
         self._watch()
+        self._show_evidence()
 
     def _stop_walk(self) -> None:
         """End a walk whose lineage is left."""
