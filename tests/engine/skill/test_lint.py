@@ -150,6 +150,19 @@ def test_numbers_that_are_no_instance_are_left_alone() -> None:
     assert "instance-number" not in rules(replace(GOOD, preconditions=(confirmed,))).values()
 
 
+def test_a_probe_that_showed_nothing_is_not_said_to_have_never_run() -> None:
+    """It ran, and its sentence says why that decided nothing."""
+
+    def told(found: str) -> str:
+        card = replace(probed(outcome="untested", found=found, evidence=()), status="admitted")
+        return next(p.text for p in lint(card) if p.rule == "unprobed")
+
+    assert "has never run" in told("")
+    assert "has never run" not in told("k = 33: too noisy") and "k = 33: too noisy" in told(
+        "k = 33: too noisy"
+    )
+
+
 def test_two_preconditions_with_different_checks_are_not_one() -> None:
     """The mechanisms that a card requires are told in the same words but for the name."""
     said = "The kernel has {} already: the edit could be made on no state without it."

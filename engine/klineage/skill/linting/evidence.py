@@ -101,7 +101,11 @@ def trials(card: Card) -> Iterator[Problem]:
             continue
         if probe.outcome == "untested":
             if card.status == "admitted":
-                text = f"it is admitted, and the probe of {precondition.key} has never run; klineage probe runs it"
+                text = (
+                    f"the probe of {precondition.key} ran and showed nothing: {probe.found}"
+                    if probe.found
+                    else f"it is admitted, and the probe of {precondition.key} has never run; klineage probe runs it"
+                )
                 yield Problem(field, "warning", text, "unprobed")
             continue
         if probe_is_stale(precondition):
