@@ -93,8 +93,11 @@ class FieldDialog(FormDialog[Typed]):
         return ""
 
     def on_input_changed(self) -> None:
+        """Say what is wrong, once something was typed."""
         if self.is_mounted:
-            self.query_one("#field-problem", Static).update(sanitize(self.problem()) or self._problem)
+            touched = self.values() != {asked.name: asked.value for asked in self._asked}
+            problem = sanitize(self.problem()) if touched else ""
+            self.query_one("#field-problem", Static).update(problem or self._problem)
 
     def action_dialog_confirm(self) -> None:
         if problem := self.problem():
