@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from klineage.errors import KlineageError
 from klineage.numbers import plural
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from klineage.proposer.base import Attempt, Proposer, ProposerEvent
     from klineage.proposer.candidate import Candidate
     from klineage.walk import Walk, WalkLimits
-    from klineage.walk.automatic import Decide
+    from klineage.walk.automatic import Decide, WalkOutcome
 
 
 def walk_command(parser: argparse.ArgumentParser) -> Run:
@@ -166,31 +166,39 @@ def _walk(arguments: argparse.Namespace) -> int:
             ),
             cancel=cancel,
         )
-        total = meter.read().total
         if quiet:
-            steps = [step_row(step) for step in (*outcome.accepted, *outcome.rejected)]
-            spending = {"dollars": total.dollars, "at_most": total.at_most, "unpriced": total.unpriced}
-            print_json(
-                {
-                    "id": walk.id,
-                    "stopped": outcome.stopped,
-                    "note": outcome.note,
-                    "spending": spending,
-                    "steps": steps,
-                }
-            )
-            return 0
-        counts = f"{len(outcome.accepted)} accepted, {len(outcome.rejected)} rejected"
-        say(f"{walk.id}: {counts}; stopped at: {outcome.stopped}")
-        if outcome.note:
-            say(outcome.note)
-        if outcome.stopped == "simplest form" and proposer.name == "rules":
-            _say_what_stays(walk, arguments)
-        if total.calls:
-            from klineage_tui.presentation.spending import spend_line
-
-            say(f"{walk.id} has cost {spend_line(meter.read())}")
+            print_json(_outcome_row(walk, outcome, meter))
+        else:
+            _say_outcome(walk, outcome, meter, proposer.name, arguments)
     return 0
+
+
+def _outcome_row(walk: Walk, outcome: WalkOutcome, meter: Meter) -> dict[str, Any]:
+    """A walk as the JSON object that is printed of it."""
+    total = meter.read().total
+    return {
+        "id": walk.id,
+        "stopped": outcome.stopped,
+        "note": outcome.note,
+        "spending": {"dollars": total.dollars, "at_most": total.at_most, "unpriced": total.unpriced},
+        "steps": [step_row(step) for step in (*outcome.accepted, *outcome.rejected)],
+    }
+
+
+def _say_outcome(
+    walk: Walk, outcome: WalkOutcome, meter: Meter, proposer: str, arguments: argparse.Namespace
+) -> None:
+    from klineage_tui.presentation.spending import spend_line
+
+    counts = f"{len(outcome.accepted)} accepted, {len(outcome.rejected)} rejected"
+    say(f"{walk.id}: {counts}; stopped at: {outcome.stopped}")
+    if outcome.note:
+        say(outcome.note)
+    if outcome.stopped == "simplest form" and proposer == "rules":
+        _say_what_stays(walk, arguments)
+    reading = meter.read()
+    if reading.total.calls:
+        say(f"{walk.id} has cost {spend_line(reading)}")
 
 
 def _say_estimate(walk: Walk, meter: Meter, proposer: str, arguments: argparse.Namespace) -> None:

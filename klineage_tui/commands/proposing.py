@@ -23,7 +23,9 @@ from klineage_tui.commands.common import (
 )
 
 if TYPE_CHECKING:
+    from klineage.kernel import Kernel
     from klineage.proposer.base import Attempt, ProposerEvent
+    from klineage.proposer.candidate import Candidate
     from klineage.walk import Walk
 
 
@@ -59,30 +61,41 @@ def ask(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def answer_row(walk: Walk, attempt: Attempt | None) -> dict[str, Any] | None:
-    """An answer in the keys of ``propose --json``; ``number`` is null where it is no candidate."""
+def candidate_row(candidate: Candidate, number: int, kernel: Kernel, *, numbered: bool) -> dict[str, Any]:
+    """A candidate for a kernel in the keys of ``propose --json``. numbered: the changes of its diff are."""
     from klineage_tui.text.unified import unified_diff
 
+    return {
+        "number": number,
+        "title": candidate.title,
+        "action": candidate.action,
+        "locus": candidate.locus,
+        "removes": [str(feature) for feature in candidate.removes],
+        "settings": candidate.settings,
+        "preconditions": candidate.preconditions,
+        "rationale": candidate.rationale,
+        "proposer": candidate.proposer,
+        "rejected": None,
+        "diff": unified_diff(kernel.source, candidate.source, kernel.filename, numbered=numbered),
+    }
+
+
+_NO_CANDIDATE: dict[str, Any] = {
+    "number": None, "title": "", "action": "", "locus": "", "removes": [], "settings": {}, "preconditions": [],
+    "rationale": "", "rejected": None, "diff": "",
+}  # fmt: skip
+
+
+def answer_row(walk: Walk, attempt: Attempt | None) -> dict[str, Any] | None:
+    """An answer in the keys of ``propose --json``; ``number`` is null where it is no candidate."""
     if attempt is None:
         return None
     candidate = attempt.candidate if not attempt.problem else None
-    kernel = walk.state().kernel
-    return {
-        "number": None if candidate is None else 1,
-        "title": candidate.title if candidate else "",
-        "action": candidate.action if candidate else "",
-        "locus": candidate.locus if candidate else "",
-        "removes": [str(feature) for feature in candidate.removes] if candidate else [],
-        "settings": candidate.settings if candidate else {},
-        "preconditions": candidate.preconditions if candidate else [],
-        "rationale": candidate.rationale if candidate else "",
-        "proposer": attempt.proposer,
-        "rejected": None,
-        "diff": unified_diff(kernel.source, candidate.source, kernel.filename) if candidate else "",
-        "problem": attempt.problem,
-        "notes": attempt.notes,
-        "call": attempt.call,
-    }
+    row = _NO_CANDIDATE
+    if candidate is not None:
+        row = candidate_row(candidate, 1, walk.state().kernel, numbered=False)
+    said = {name: getattr(attempt, name) for name in ("proposer", "problem", "notes", "call")}
+    return {**row, **said}
 
 
 class _Listener:

@@ -20,10 +20,11 @@ from klineage_tui.commands.common import (
     step_row,
 )
 from klineage_tui.commands.deriving import add_budget, asking
-from klineage_tui.commands.proposing import add_asking, ask
+from klineage_tui.commands.proposing import add_asking, ask, candidate_row
 
 if TYPE_CHECKING:
     from klineage.kernel import Kernel
+    from klineage.walk import Walk, WalkState
 
 
 def propose_command(parser: argparse.ArgumentParser) -> Run:
@@ -42,51 +43,15 @@ def propose_command(parser: argparse.ArgumentParser) -> Run:
 def _propose(arguments: argparse.Namespace) -> int:
     if arguments.proposer != "rules":
         return ask(arguments)
-    from klineage_tui.text.unified import unified_diff
-
     with opened_walk(arguments) as walk:
         state = walk.state()
-        rows = []
+        rows = _offered(walk, state, numbered=not arguments.json)
         hindered = _not_offered(state.kernel) if arguments.all else []
-        for number, candidate in enumerate(walk.candidates(), start=1):
-            rejection = state.rejection_of(candidate)
-            diff = unified_diff(
-                state.kernel.source, candidate.source, state.kernel.filename, numbered=not arguments.json
-            )
-            rows.append(
-                {
-                    "number": number,
-                    "title": candidate.title,
-                    "action": candidate.action,
-                    "locus": candidate.locus,
-                    "removes": [str(feature) for feature in candidate.removes],
-                    "settings": candidate.settings,
-                    "preconditions": candidate.preconditions,
-                    "rationale": candidate.rationale,
-                    "proposer": candidate.proposer,
-                    "rejected": rejection.why if rejection else None,
-                    "diff": diff,
-                }
-            )
         if arguments.json:
             print_json([*rows, *hindered])
             return 0
         if not rows:
-            way_on = (
-                f"{shown_command(arguments, f'seal {walk.id}')} ends the walk"
-                if len(state.steps) > 1
-                else f"simplify it by hand: {shown_command(arguments, f'accept {walk.id} --file YOURS')}"
-            )
-            seen = plural(len(_not_offered(state.kernel)), "mechanism")
-            what = "no rule sees anything left to remove"
-            if not seen.startswith("0 "):
-                told = (
-                    "listed below"
-                    if arguments.all
-                    else f"{shown_command(arguments, f'propose {walk.id} --all')} says why"
-                )
-                what = f"rules see {seen} that they cannot take out ({told})"
-            say(f"{walk.id}: {what}; {way_on}")
+            _say_way_on(walk, state, arguments)
         for row in rows:
             mark = f"  (rejected: {row['rejected']})" if row["rejected"] else ""
             say(f"{row['number']:>3}  {row['title']:<46} {row['action']:<20} {row['locus']}{mark}")
@@ -97,6 +62,31 @@ def _propose(arguments: argparse.Namespace) -> int:
                 f"  -  {row['title']:<46} {row['action']:<20} {row['locus']}  (not offered: {row['why_not']})"
             )
     return 0
+
+
+def _offered(walk: Walk, state: WalkState, *, numbered: bool) -> list[dict[str, Any]]:
+    """What rules offer on the current state; ``rejected`` is the reason of whoever turned it down before."""
+    rows = []
+    for number, candidate in enumerate(walk.candidates(), start=1):
+        rejection = state.rejection_of(candidate)
+        row = candidate_row(candidate, number, state.kernel, numbered=numbered)
+        rows.append({**row, "rejected": rejection.why if rejection else None})
+    return rows
+
+
+def _say_way_on(walk: Walk, state: WalkState, arguments: argparse.Namespace) -> None:
+    """What to do on a state for which rules offer nothing."""
+    way_on = (
+        f"{shown_command(arguments, f'seal {walk.id}')} ends the walk"
+        if len(state.steps) > 1
+        else f"simplify it by hand: {shown_command(arguments, f'accept {walk.id} --file YOURS')}"
+    )
+    what = "no rule sees anything left to remove"
+    if seen := _not_offered(state.kernel):
+        why = f"{shown_command(arguments, f'propose {walk.id} --all')} says why"
+        told = "listed below" if arguments.all else why
+        what = f"rules see {plural(len(seen), 'mechanism')} that they cannot take out ({told})"
+    say(f"{walk.id}: {what}; {way_on}")
 
 
 def _not_offered(kernel: Kernel) -> list[dict[str, Any]]:

@@ -58,14 +58,22 @@ def gate(
     stages = _stages(request)
     if not profiled:
         stages["profile"] = _not_asked
-    results = _run(session, stages)
-    report = Report(
+    report = _report(session, tuple(_run(session, stages)))
+    if name and keep and profiled:
+        cache.store_report(name, report, request.kernel.source)
+    return report
+
+
+def _report(session: Session, results: tuple[StageResult, ...]) -> Report:
+    """What the stages came to, with everything that the verdict rests on."""
+    request, oracle = session.request, session.oracle
+    return Report(
         kernel=request.kernel.hash,
         workload=request.workload.hash,
         platform=request.platform,
-        policy=policy.name,
+        policy=session.policy.name,
         trust=session.trust,
-        stages=tuple(results),
+        stages=results,
         baseline=request.baseline.hash if request.baseline else None,
         seeds=session.seeds,
         environment={**_environment(session), **session.environment},
@@ -73,14 +81,11 @@ def gate(
         finished=time.strftime("%Y-%m-%dT%H:%M:%S+00:00", time.gmtime()),
         phase=request.phase,
         fixed_seed=request.seeds is not None,
-        oracle=session.oracle.grade if session.oracle else "",
-        oracle_reasons=session.oracle.reasons if session.oracle else (),
+        oracle=oracle.grade if oracle else "",
+        oracle_reasons=oracle.reasons if oracle else (),
         evidence=dict(session.evidence),
-        reproduce=reproduce(request, session.seeds, tuple(results)),
+        reproduce=reproduce(request, session.seeds, results),
     )
-    if name and keep and profiled:
-        cache.store_report(name, report, request.kernel.source)
-    return report
 
 
 def _name(session: Session) -> str:
