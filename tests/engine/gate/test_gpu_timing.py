@@ -7,12 +7,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from klineage.gate import Verdict
+from klineage.gate import GateRequest, Policy, Verdict
 from klineage.gate.ceiling import floor_ms
-from klineage.gate.device import timed_on_gpu
+from klineage.gate.device import time_on_gpu, timed_on_gpu
+from klineage.kernel import Kernel
 from klineage.worker import buffers, gpu_state, gpu_timing
 from klineage.worker.faults import KernelFault
 from klineage.worker.problem import load
+from klineage.workload import load as load_workload
 
 MARK = "at::cuda::(anonymous namespace)::spin_kernel(long)"
 
@@ -183,6 +185,28 @@ class Told:
 
     def __init__(self) -> None:
         self.environment: dict[str, str] = {}
+
+
+@pytest.mark.parametrize("surface", ["triton", "cuda"])
+def test_each_language_is_timed_by_its_own_job_at_its_largest_size(surface: Any) -> None:
+    class Asked(Told):
+        request = GateRequest(Kernel(surface, "gemm", "gemm", b""), load_workload("gemm"), "nvidia-sm90")
+        kernel = {"source": "the candidate's"}
+        policy = Policy()
+
+        def job(self, stage: str, kind: str, seconds: float, **job: Any) -> dict[str, Any]:
+            self.asked = (stage, kind, seconds, job)
+            return {"verdict": "pass"}
+
+    session: Any = Asked()
+    answer, size = time_on_gpu(session, {"source": "the baseline's"})
+    stage, kind, seconds, job = session.asked
+    assert (answer, size) == ({"verdict": "pass"}, "paper")
+    assert (stage, kind, seconds) == ("profile", "gpu", session.policy.total_seconds)
+    assert job["op"] == f"time_{surface}"
+    assert (job["kernel"]["source"], job["baseline"]["source"]) == ("the candidate's", "the baseline's")
+    assert job["dims"] == session.request.workload.sizes["paper"]
+    assert job["workload"]["element"] == session.request.workload.element[surface]
 
 
 def test_the_profile_tells_of_clocks_timer_and_floor() -> None:
