@@ -1,7 +1,8 @@
 """Whose code a gate may run: lineages made here, and those of others that a person has said yes to.
 
 Trust is a file of this user, not of the repository, so that nobody can send it along: one for each lineage,
-named by the place of the repository and the lineage's first commit. Deleting a file takes it back.
+named by the place of the repository and the lineage's first commit. Deleting a file takes it back. A lineage that came
+under another name than its commits have may be a later version of one that is trusted: it is asked for by that name.
 """
 
 from __future__ import annotations
@@ -61,5 +62,8 @@ def trust_repository(workspace: Workspace) -> None:
 
 
 def _record(workspace: Workspace, lineage_id: str) -> Path:
-    name = f"{workspace.git.place.resolve()}\0{workspace.root(lineage_id)}"
+    root = workspace.root(lineage_id)
+    name = f"{workspace.git.place.resolve()}\0{root}"
+    if workspace.step(root).id != lineage_id:
+        name += f"\0{lineage_id}"
     return folder() / hashlib.sha256(name.encode("utf-8", "surrogateescape")).hexdigest()

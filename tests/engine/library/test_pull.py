@@ -15,6 +15,7 @@ from klineage.skill.library import Library, report_name
 from klineage.skill.library.folder_write import write_folder
 from klineage.skill.library.git import GitShelf
 from klineage.skill.library.pull import Choice, Conflicts, Pulled, pull
+from klineage.walk import trust
 
 from .some_cards import PREFETCH, named
 
@@ -304,6 +305,24 @@ def test_a_lineage_under_another_name_goes_on_like_any_other(
     with pytest.raises(KlineageError, match="--as NAME"):
         bundle_open(tmp_path / "carried.bundle", here)
     third.close()
+
+
+def test_a_later_version_of_a_trusted_lineage_is_not_trusted_by_itself(
+    library: Library, theirs: Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    there, here = workspace_of(theirs), workspace_of(library)
+    theirs.save(named("c.theirs", evidence=citing("gemm", _lineage(theirs))))
+    bring(library, theirs)
+    trust.trust(here, "gemm")
+    later = there.accept("gemm", StepRecord("Remove it"), {"kernel.c": b"int evil;"})
+    theirs.save(named("c.more", evidence=citing("gemm", later.commit)))
+    assert bring(library, theirs).lineages == ("gemm-2",)
+    assert library.get("c.more").evidence == citing("gemm-2", later.commit)
+    assert library.dangling([library.get(name) for name in ("c.more", "c.theirs")]) == ()
+    assert [trust.is_trusted(here, name) for name in ("gemm", "gemm-2")] == [True, False]
+    trust.trust(here, "gemm-2")
+    assert trust.is_trusted(here, "gemm-2")
 
 
 def test_cards_that_came_without_their_lineages_are_mended_by_the_next_pull(
