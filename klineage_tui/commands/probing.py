@@ -115,14 +115,17 @@ def _progress(words: str, event: GateEvent | None) -> None:
 
 
 def _say(probed: Probed) -> None:
+    from klineage_tui.text.columns import pad, widest
+
     trust = f"  {probed.finding.trust}, {probed.finding.platform}" if probed.finding.trust else ""
     say(f"{probed.key:<4} {probed.finding.outcome.upper():<10} {probed.finding.found}{trust}")
     if probed.unsearched:
         say(f"     not searched: {probed.unsearched}")
     if probed.boundary is not None:
+        cells = widest([rung.words for rung in probed.boundary.rungs])
         for rung in probed.boundary.rungs:
             said = rung.finding.found.removeprefix(f"{rung.words}: ")
-            say(f"       {_WORDS[rung.finding.outcome]:<7} {rung.words:<28} {said}")
+            say(f"       {_WORDS[rung.finding.outcome]:<7} {pad(rung.words, cells)}  {said}")
         say(f"     {probed.boundary.text}")
 
 
