@@ -35,7 +35,7 @@ def fits(rule: str, kernel: Kernel, settings: Mapping[str, str]) -> Iterator[Fit
     why = (
         ()
         if own is None
-        else ("the settings as they were recorded: nothing here says what to take in their place",)
+        else ("its settings are those of its source, for nothing in this kernel names others",)
     )
     for fit in (*(own(kernel, plain) if own is not None else ()), *_as_they_are(kernel, plain, why)):
         key = (fit.locus, tuple(sorted(fit.settings.items())))
