@@ -161,7 +161,8 @@ class InduceScreen(InduceWalk):
     def action_verb(self, action: str) -> None:
         if action == "cancel" and not self._busy:
             return  # escape with nothing to stop needs no answer
-        if self._state is None and self._reading and not self._ahead:
+        early = self._state is None or (action in ("undo", "redo") and not self._deciding)
+        if self._reading and early and not self._ahead:
             self._ahead = action  # the steps are on screen before their proposals: the key is not lost
             return
         super().action_verb(action)

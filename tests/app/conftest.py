@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from klineage.lineage import Workspace
 from klineage.resources import shipped
 from klineage.walk import Walk, new_lineage, open_workspace
+from textual.app import App
 from textual.pilot import Pilot
 
 from klineage_tui.app import KlineageApp
@@ -32,6 +34,18 @@ def patient_fingers(monkeypatch: pytest.MonkeyPatch) -> None:
             await handled(pilot.app)
 
     monkeypatch.setattr(Pilot, "press", pressed)
+
+
+@pytest.fixture(autouse=True)
+def remembered_toasts(monkeypatch: pytest.MonkeyPatch) -> None:
+    notify = App.notify
+
+    def noted(app: App[int], message: str, **more: Any) -> None:
+        app.__dict__.setdefault("toasts", []).append(message)
+        notify(app, message, **more)
+
+    monkeypatch.setattr(App, "toasts", (), raising=False)
+    monkeypatch.setattr(App, "notify", noted)
 
 
 @pytest.fixture(scope="session")

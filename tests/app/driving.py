@@ -33,7 +33,8 @@ def title(app: KlineageApp, pane: str) -> str:
 
 
 def said(app: KlineageApp) -> str:
-    return "\n".join(note.message for note in app._notifications)
+    """Every toast so far: those that a busy machine was too slow to look at are gone from the screen."""
+    return "\n".join(app.toasts)  # type: ignore[attr-defined]
 
 
 async def loaded(app: KlineageApp) -> None:

@@ -154,10 +154,10 @@ async def test_a_lineage_is_measured_and_what_follows_goes_into_its_cards(
         assert isinstance(app.screen, CardsScreen)
         await until(lambda: app.screen._queue.current.id == CARD)  # type: ignore[attr-defined]
         await pilot.press("A")
-        await until(lambda: isinstance(app.screen, AblationScreen))
+        await until(lambda: isinstance(app.screen, AblationScreen) and app.screen.is_mounted)
         await until(lambda: "K4 simd" in place(app).query_one("#worth", Pane).title_text)
         await pilot.press("escape")
-        await until(lambda: isinstance(app.screen, CardsScreen))
+        await until(lambda: isinstance(app.screen, CardsScreen) and app.screen.is_mounted)
     card = library.get(CARD)
     assert [(f.name, f.where) for f in card.contract.requires] == [("alignment", "function")]
     assert card.scope.prior_actions == ("alignment",)
@@ -184,14 +184,14 @@ async def test_measuring_goes_on_elsewhere_and_can_be_stopped(
         await pilot.press("3")
         await until(lambda: isinstance(app.screen, CardsScreen) and app.screen._queue.items != ())
         await pilot.press("2")
-        await until(lambda: isinstance(app.screen, HistoryScreen))
+        await until(lambda: isinstance(app.screen, HistoryScreen) and app.screen.is_mounted)
         await pilot.press("A")
-        await until(lambda: isinstance(app.screen, AblationScreen))
+        await until(lambda: isinstance(app.screen, AblationScreen) and app.screen.is_mounted)
         assert "esc stops it" in text(app, "worth_view")
         await pilot.press("escape")
         await until(lambda: "stopped; what was gated is remembered" in text(app, "worth_view"))
         await pilot.press("escape")
-        await until(lambda: isinstance(app.screen, HistoryScreen))
+        await until(lambda: isinstance(app.screen, HistoryScreen) and app.screen.is_mounted)
     assert kept(workspace, LINEAGE) is None
 
 

@@ -47,7 +47,7 @@ async def test_an_answer_joins_the_proposals_and_is_decided_on(
         await loaded(app)
         offered = len(walk.candidates())
         await pilot.press("p")
-        await until(lambda: isinstance(app.screen, AskProposer))
+        await until(lambda: isinstance(app.screen, AskProposer) and app.screen.is_mounted)
         await pilot.press("down", *"the loops", "enter")
         await until(lambda: "Leave the unrolling to the compiler" in title(app, "#proposal"))
         assert f"{offered + 1} of {offered + 1}" in title(app, "#proposal")

@@ -170,12 +170,12 @@ async def test_an_edited_precondition_goes_stale_is_probed_and_admitted_again(
         assert "UNTESTED platform" in field(app, ref)
         await on(app, pilot, Ref("intent"))
         await pilot.press("e")
-        await until(lambda: isinstance(app.screen, FieldDialog))
+        await until(lambda: isinstance(app.screen, FieldDialog) and app.screen.is_mounted)
         assert "nothing that was tested rests on the old words" in app.screen._question
         await pilot.press("escape")
         await on(app, pilot, ref)
         await pilot.press("e")
-        await until(lambda: isinstance(app.screen, FieldDialog))
+        await until(lambda: isinstance(app.screen, FieldDialog) and app.screen.is_mounted)
         assert "what rests on the old words becomes stale" in app.screen._question
         await answer(
             app,
@@ -192,7 +192,7 @@ async def test_an_edited_precondition_goes_stale_is_probed_and_admitted_again(
         assert not verified_by(library.get(CARD))
 
         await pilot.press("p")
-        await until(lambda: isinstance(app.screen, Confirm))
+        await until(lambda: isinstance(app.screen, Confirm) and app.screen.is_mounted)
         await pilot.press("enter")  # the copied repository's code is somebody else's: asked once
         await until(lambda: cards(app)._last is not None)
         await until(lambda: cards(app)._run is None and "UNTESTED" not in field(app, ref), 90)
@@ -298,7 +298,7 @@ async def test_checks_on_a_kernel_then_the_lines_behind_a_claim_then_history(
         assert view.cursor_row == row + 1
         commit = screen._shown.evidence.commit
         await pilot.press("H")
-        await until(lambda: isinstance(app.screen, HistoryScreen))
+        await until(lambda: isinstance(app.screen, HistoryScreen) and app.screen.is_mounted)
         history = app.screen
         assert isinstance(history, HistoryScreen)
         await until(lambda: history.graph.step is not None and history.graph.step.commit == commit)
@@ -319,11 +319,11 @@ async def test_the_whole_card_is_checked_as_it_is_typed_and_a_draft_is_kept(
         await pilot.press("ctrl+s")
         assert isinstance(app.screen, EditScreen), "what cannot be read is not taken"
         await pilot.press("escape")
-        await until(lambda: isinstance(app.screen, CardsScreen))
+        await until(lambda: isinstance(app.screen, CardsScreen) and app.screen.is_mounted)
         assert library.source(CARD) == before
 
         await pilot.press("w")
-        await until(lambda: isinstance(app.screen, Confirm))
+        await until(lambda: isinstance(app.screen, Confirm) and app.screen.is_mounted)
         await pilot.press("enter")
         await until(lambda: isinstance(app.screen, EditScreen) and bool(app.screen.query(CodeArea)))
         area = app.screen.query_one(CodeArea)
@@ -352,7 +352,7 @@ async def test_the_external_editor(
         await until(lambda: "is saved" in said(app))
         assert library.get(CARD).notes.endswith("Seen by hand.")
         await pilot.press("r")
-        await until(lambda: isinstance(app.screen, RevisionsScreen))
+        await until(lambda: isinstance(app.screen, RevisionsScreen) and app.screen.is_mounted)
         await until(lambda: app.screen.query_one(DiffView).changed[0] > 0)
         await pilot.press("escape")
 
@@ -365,11 +365,17 @@ async def test_somebody_elses_edit_is_not_overwritten_and_what_was_typed_is_kept
         await opened(app, pilot)
         await on(app, pilot, Ref("intent"))
         await pilot.press("e")
-        await until(lambda: isinstance(app.screen, FieldDialog))
+        await until(lambda: isinstance(app.screen, FieldDialog) and app.screen.is_mounted)
         library.save(replace(library.get(CARD), notes="from elsewhere"), "Bo", "a note")
         await answer(app, pilot, intent="Compute many lanes at once", reason="shorter")
-        await until(lambda: isinstance(app.screen, FieldDialog) and app.screen.reason == "shorter")
-        await until(lambda: "has changed" in str(app.screen.query_one("#field-problem", Static).render()))
+        await until(
+            lambda: (
+                isinstance(app.screen, FieldDialog)
+                and "has changed" in "".join(str(s.render()) for s in app.screen.query("#field-problem"))
+            )
+        )
+        assert isinstance(app.screen, FieldDialog)
+        assert app.screen.reason == "shorter"
         assert app.screen.values()["intent"] == "Compute many lanes at once"  # type: ignore[attr-defined]
         assert library.get(CARD).notes == "from elsewhere"
         await until(lambda: cards(app)._queue.on(CARD).current.card.notes == "from elsewhere")  # type: ignore[union-attr]

@@ -79,7 +79,7 @@ async def test_every_change_or_none_leaves_the_proposal_alone(make_app: MakeApp,
             await pilot.press("c")
             await until(lambda: isinstance(app.screen, HunkScreen) and app.screen.focused is not None)
             await pilot.press(key)
-            await until(lambda: isinstance(app.screen, InduceScreen))
+            await until(lambda: isinstance(app.screen, InduceScreen) and app.screen.is_mounted)
         await pilot.press("N")
         await until(lambda: "a proposal has a name" in said(app))
         assert "rules:unroll" in about(app)
@@ -102,13 +102,17 @@ async def test_a_slip_and_a_false_claim_come_back_with_the_reason(
         assert (typed(app, "action"), typed(app, "removes")) == ("unroll", "unroll")
         first = app.screen
         await pilot.press(*"unrolll", "enter")
-        await until(lambda: isinstance(app.screen, NameStep) and app.screen is not first)
+        await until(
+            lambda: isinstance(app.screen, NameStep) and app.screen is not first and app.screen.is_mounted
+        )
         problem = str(app.screen.query_one("#naming-problem", Static).render())
         assert "did you mean 'unroll'?" in problem and "own word" in problem
         second = app.screen
         await until(lambda: app.screen.focused is not None)
         await pilot.press("tab", *"simd", "enter")
-        await until(lambda: isinstance(app.screen, NameStep) and app.screen is not second)
+        await until(
+            lambda: isinstance(app.screen, NameStep) and app.screen is not second and app.screen.is_mounted
+        )
         assert "still there" in str(app.screen.query_one("#naming-problem", Static).render())
         await until(lambda: app.screen.focused is not None)
         await pilot.press("tab", *"unroll", "enter")

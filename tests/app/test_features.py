@@ -54,7 +54,7 @@ async def test_features_point_at_their_lines_and_an_unknown_is_settled_by_a_key(
         assert screen(app).query_one("#features-title", TitleRow).text != before
 
         await pilot.press("escape")
-        await until(lambda: isinstance(app.screen, InduceScreen))
+        await until(lambda: isinstance(app.screen, InduceScreen) and app.screen.is_mounted)
         assert [(s.feature.name, s.state) for s in walk.state().settled] == [("fusion", "absent")]
         await until(lambda: walk.state().can_undo.startswith("settle"))
         await pilot.press("u")

@@ -106,7 +106,7 @@ async def test_a_walk_is_stepped_through_and_counts_are_not_times(tmp_path: Path
         assert "No state of this lineage was timed." in shown(pilot, "#waterfall")
         assert "█" not in "".join(shown(pilot, "#waterfall"))
         await press(pilot, "f")
-        assert "Not sealed yet" in [n.message for n in pilot.app._notifications][-1]
+        assert "Not sealed yet" in pilot.app.toasts[-1]  # type: ignore[attr-defined]
 
 
 async def test_any_two_states_are_compared(tmp_path: Path) -> None:
@@ -316,5 +316,5 @@ async def test_a_branch_goes_on_from_the_state_under_the_cursor(tmp_path: Path) 
         assert walk is not None
         assert walk.id == "gemm-0"
         assert [step.number for step in walk.state().steps] == [0]
-        assert "gemm-0 goes on from here" in "\n".join(note.message for note in pilot.app._notifications)
+        assert "gemm-0 goes on from here" in "\n".join(pilot.app.toasts)  # type: ignore[attr-defined]
         assert len(pilot.app.workspace.history("gemm")) == 5

@@ -55,10 +55,22 @@ async def test_a_key_pressed_while_the_lineage_is_read_is_not_lost(make_app: Mak
     walk.reject(candidate, None, why="not this one")
     app = make_app()
     async with app.run_test(size=SIZE, notifications=True) as pilot:
-        await until(lambda: isinstance(app.screen, InduceScreen))
+        await until(lambda: isinstance(app.screen, InduceScreen) and app.screen.is_mounted)
         await pilot.press("u")
         await until(lambda: walk.state().rejected == ())
         await until(lambda: "Taken back" in said(app))
+
+
+async def test_undo_means_what_was_decided_elsewhere_too(make_app: MakeApp, walk: Walk) -> None:
+    app = make_app()
+    async with app.run_test(size=SIZE, notifications=True) as pilot:
+        await loaded(app)
+        walk.reject(walk.candidates()[0], None, why="not this one")
+        app.decided()
+        induce(app).reload_if_outdated()
+        await pilot.press("u")  # before it is read
+        await until(lambda: "Taken back" in said(app))
+    assert walk.state().rejected == ()
 
 
 async def test_reject_needs_a_reason_and_goes_to_the_next(make_app: MakeApp, walk: Walk) -> None:
@@ -66,7 +78,7 @@ async def test_reject_needs_a_reason_and_goes_to_the_next(make_app: MakeApp, wal
     async with app.run_test(size=SIZE) as pilot:
         await loaded(app)
         await pilot.press("x")
-        await until(lambda: isinstance(app.screen, AskReason))
+        await until(lambda: isinstance(app.screen, AskReason) and app.screen.is_mounted)
         await pilot.press("enter")
         assert isinstance(app.screen, AskReason)
         await pilot.press(*"too much", "enter")
@@ -86,7 +98,7 @@ async def test_an_edit_turns_the_gate_grey_and_is_kept_as_a_draft(make_app: Make
         await loaded(app)
         await gated(app, pilot)
         await pilot.press("e")
-        await until(lambda: isinstance(app.screen, EditScreen))
+        await until(lambda: isinstance(app.screen, EditScreen) and app.screen.is_mounted)
         app.screen.query_one(CodeArea).move_cursor((0, 0))
         await pilot.press(*"/* z */")
         await until(lambda: (draft := walk.draft()) is not None and draft.data.startswith(b"/* z */"))
@@ -109,16 +121,16 @@ async def test_leaving_the_editor_keeps_the_draft_for_the_next_start(make_app: M
     async with app.run_test(size=SIZE) as pilot:
         await loaded(app)
         await pilot.press("e")
-        await until(lambda: isinstance(app.screen, EditScreen))
+        await until(lambda: isinstance(app.screen, EditScreen) and app.screen.is_mounted)
         app.screen.query_one(CodeArea).move_cursor((0, 0))
         await pilot.press(*"/* k */", "escape")
-        await until(lambda: isinstance(app.screen, InduceScreen))
+        await until(lambda: isinstance(app.screen, InduceScreen) and app.screen.is_mounted)
         draft = walk.draft()
         assert draft is not None
         assert draft.data.startswith(b"/* k */")
     app = make_app()
     async with app.run_test(size=SIZE) as pilot:
-        await until(lambda: isinstance(app.screen, Confirm))
+        await until(lambda: isinstance(app.screen, Confirm) and app.screen.is_mounted)
         await pilot.press("enter")
         await named_as_offered(app, pilot)
         await until(lambda: "a person's edit" in about(app))
@@ -168,7 +180,7 @@ async def test_skip_then_seal(make_app: MakeApp, walk: Walk) -> None:
         await pilot.press("a")
         await until(lambda: "1 here" in text(app, "#lineage-view"))
         await pilot.press("S")
-        await until(lambda: isinstance(app.screen, SealDialog))
+        await until(lambda: isinstance(app.screen, SealDialog) and app.screen.is_mounted)
         await pilot.press("enter")
         await until(lambda: "Sealed: 2 states" in str(app.screen.query_one(".question").render()))
         await pilot.press("enter")

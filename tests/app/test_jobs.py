@@ -31,7 +31,7 @@ async def test_a_result_on_its_way_gives_way_to_a_newer_job() -> None:
         return "old"
 
     async with app.run_test():
-        await until(lambda: isinstance(app.screen, Place))
+        await until(lambda: isinstance(app.screen, Place) and app.screen.is_mounted)
         place = app.screen
         assert isinstance(place, Place)
         for newer in (lambda: place.job("group", lambda: "new", heard.append), lambda: place.drop("group")):

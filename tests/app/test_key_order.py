@@ -98,9 +98,17 @@ def test_what_is_pasted_waits_for_the_keys_before_it() -> None:
 
 
 class Question(ModalScreen[str]):
+    """It takes its time until it has the focus."""
+
+    AUTO_FOCUS = ""
+
     def compose(self) -> ComposeResult:
         with Vertical(), Vertical(), Vertical():
             yield Input()
+
+    async def on_mount(self) -> None:
+        await asyncio.sleep(0.1)
+        self.query_one(Input).focus()
 
     def on_input_submitted(self, message: Input.Submitted) -> None:
         self.dismiss(message.value)

@@ -115,7 +115,7 @@ async def test_what_holds_and_what_does_not_yet_with_the_reasons(
         await until(lambda: "surface   written in c" in text(app, "hit_view"))
         assert "2.00x [" in text(app, "hit_view") and "measured-cpu" in text(app, "hit_view")
         await pilot.press("enter")
-        await until(lambda: isinstance(app.screen, CardsScreen))
+        await until(lambda: isinstance(app.screen, CardsScreen) and app.screen.is_mounted)
         await until(lambda: app.screen._queue.current is not None and app.screen._queue.current.id == CARD)  # type: ignore[attr-defined]
 
 

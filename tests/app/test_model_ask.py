@@ -37,7 +37,7 @@ async def test_an_answer_streams_and_who_asks_again_gets_another_one(
         for number, comment in enumerate(("nothing", "little"), start=1):
             messages.say(Reply(answer(comment), piece=100))
             await pilot.press("p")
-            await until(lambda: isinstance(app.screen, AskProposer))
+            await until(lambda: isinstance(app.screen, AskProposer) and app.screen.is_mounted)
             await pilot.press("enter")
             await until(lambda comment=comment: f"Say {comment}" in title(app, "#proposal"))  # type: ignore[misc]
             assert len(messages.requests) == number
@@ -57,7 +57,7 @@ async def test_who_quits_while_an_answer_comes_finds_it_later(
     async with app.run_test(size=SIZE, notifications=True) as pilot:
         await loaded(app)
         await pilot.press("p")
-        await until(lambda: isinstance(app.screen, AskProposer))
+        await until(lambda: isinstance(app.screen, AskProposer) and app.screen.is_mounted)
         await pilot.press("enter")
         await until(lambda: "The compiler" in text(app, "#answer"))
         await pilot.press("q")
@@ -75,7 +75,7 @@ async def test_who_quits_while_an_answer_comes_finds_it_later(
         await loaded(app)
         assert " of $10" in str(induce(app).query_one(ActionBar).render())
         await pilot.press("p")
-        await until(lambda: isinstance(app.screen, AskProposer))
+        await until(lambda: isinstance(app.screen, AskProposer) and app.screen.is_mounted)
         await pilot.press("enter")
         await until(lambda: "Say nothing" in title(app, "#proposal"))
     assert len(messages.requests) == 1

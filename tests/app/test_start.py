@@ -31,7 +31,7 @@ from .driving import MakeApp, loaded, title, until
 async def test_sizes_from_tiny_to_wide_and_back(make_app: MakeApp) -> None:
     app = make_app()
     async with app.run_test(size=(20, 5)) as pilot:
-        await until(lambda: isinstance(app.screen, InduceScreen))
+        await until(lambda: isinstance(app.screen, InduceScreen) and app.screen.is_mounted)
         await pilot.pause()
         visible = [widget for widget in app.screen.children if widget.display]
         assert [type(widget) for widget in visible] == [TooSmall]
@@ -77,10 +77,9 @@ async def test_at_80x24_help_says_how_to_close_it(make_app: MakeApp) -> None:
     async with app.run_test(size=(80, 24)) as pilot:
         await loaded(app)
         await pilot.press("?")
-        await until(lambda: isinstance(app.screen, HelpScreen))
-        await pilot.pause()
+        await until(lambda: isinstance(app.screen, HelpScreen) and app.screen.is_mounted)
         keys = app.screen.query_one(".keys")
-        assert keys.region.bottom < 24
+        await until(lambda: 0 < keys.region.bottom < 24)
         assert len(str(keys.render())) <= keys.content_size.width
         assert app.screen.query_one(Vertical).region.contains_region(keys.region)
 
@@ -104,7 +103,7 @@ async def test_the_layout_key_always_changes_what_is_shown(make_app: MakeApp) ->
             await pilot.press("d")
             assert diff.is_split != before
         await pilot.press("2")
-        await until(lambda: isinstance(app.screen, HistoryScreen))
+        await until(lambda: isinstance(app.screen, HistoryScreen) and app.screen.is_mounted)
         other = app.screen.query_one(DiffView)
         assert other.layout_mode == diff.layout_mode
 
@@ -129,12 +128,12 @@ async def test_several_lineages_are_offered_and_the_last_is_remembered(
         assert app.walk is not None
         assert app.walk.id == ids[1]
         await pilot.press("2")
-        await until(lambda: isinstance(app.screen, HistoryScreen))
+        await until(lambda: isinstance(app.screen, HistoryScreen) and app.screen.is_mounted)
     app = app_module.KlineageApp(
         workspace.path, None, Config(), load_themes(), app_module.load_session(app._session.path)[0]
     )
     async with app.run_test(size=(120, 30)):
-        await until(lambda: isinstance(app.screen, HistoryScreen))
+        await until(lambda: isinstance(app.screen, HistoryScreen) and app.screen.is_mounted)
         await until(lambda: app.walk is not None)
         assert app.walk is not None
         assert app.walk.id == ids[1]
@@ -153,7 +152,7 @@ async def test_themes_help_and_palette(make_app: MakeApp) -> None:
         await pilot.press("?")
         assert isinstance(app.screen, HelpScreen)
         await pilot.press("escape", "ctrl+p", *"next und", "enter")
-        await until(lambda: isinstance(app.screen, InduceScreen))
+        await until(lambda: isinstance(app.screen, InduceScreen) and app.screen.is_mounted)
         await until(lambda: "PROPOSAL 2 of" in title(app, "#proposal"))
 
 
@@ -181,11 +180,11 @@ async def test_a_lineage_that_is_named_opens_in_induce(make_app: MakeApp, worksp
     async with app.run_test() as pilot:
         await loaded(app)
         await pilot.press("2")
-        await until(lambda: isinstance(app.screen, HistoryScreen))
+        await until(lambda: isinstance(app.screen, HistoryScreen) and app.screen.is_mounted)
     new_lineage(workspace, shipped("experts") / "softmax" / "c" / "kernel.c", "softmax")
     app = make_app("softmax-c")
     async with app.run_test():
-        await until(lambda: isinstance(app.screen, InduceScreen))
+        await until(lambda: isinstance(app.screen, InduceScreen) and app.screen.is_mounted)
 
 
 def test_an_argument_may_stand_after_the_options(

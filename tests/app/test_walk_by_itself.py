@@ -30,7 +30,7 @@ async def test_the_rules_walk_as_far_as_they_are_told(make_app: MakeApp, walk: W
     async with app.run_test(size=SIZE, notifications=True) as pilot:
         await loaded(app)
         await pilot.press("W")
-        await until(lambda: isinstance(app.screen, WalkOn))
+        await until(lambda: isinstance(app.screen, WalkOn) and app.screen.is_mounted)
         await pilot.press("x", "enter")
         assert "a whole number of at least 1" in said(app)
         app.screen.query(Input).first().value = ""
