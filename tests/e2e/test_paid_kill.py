@@ -95,7 +95,7 @@ def commits(workspace: Workspace, lineage: str) -> list[str]:
     return [step.commit for step in workspace.history(lineage)]
 
 
-@pytest.mark.timeout(1800)
+@pytest.mark.timeout(3600)
 def test_a_hundred_kills_of_a_paid_walk(
     tmp_path: Path, messages: MessagesServer, forks: ForkServerContext
 ) -> None:
