@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from textual.app import ComposeResult
-from textual.content import Content
 from textual.widgets import Input, Static
 
 from klineage_tui.keys import shown_key
 from klineage_tui.proposers import Choice
+from klineage_tui.screens.choosing import Choices
 from klineage_tui.screens.dialog import Dialog
-from klineage_tui.text.sanitize import sanitize
-
-_SHOWN = 5  # choices at a time
 
 
 class AskProposer(Dialog[tuple[str, str]]):
@@ -28,11 +25,10 @@ class AskProposer(Dialog[tuple[str, str]]):
     ) -> None:
         question = "One simplification more, from somebody who can think."
         super().__init__("Ask for a proposal", f"{question} {spent}".strip(), "asks", keys)
-        self._choices, self._hint = choices, hint
-        self._row = next((row for row, choice in enumerate(choices) if choice.name == chosen), 0)
+        self._choices, self._chosen, self._hint = choices, chosen, hint
 
     def answer(self) -> ComposeResult:
-        yield Static(id="choices", markup=False)
+        yield Choices(self._choices, self._chosen, id="choices")
         yield Input(value=self._hint, placeholder="a hint, or nothing: what to take out, what to leave alone")
         if len(self._choices) > 1:
             up, down = (shown_key(self._keys[f"dialog-{way}"]) for way in ("previous", "next"))
@@ -40,38 +36,15 @@ class AskProposer(Dialog[tuple[str, str]]):
 
     def on_mount(self) -> None:
         self.query_one(Input).focus()
-        self._show()
-
-    def _show(self) -> None:
-        self.query_one("#choices", Static).update(chosen_of(self._choices, self._row))
 
     def action_dialog_next(self) -> None:
-        self._row = (self._row + 1) % len(self._choices)
-        self._show()
+        self.query_one(Choices).go(1)
 
     def action_dialog_previous(self) -> None:
-        self._row = (self._row - 1) % len(self._choices)
-        self._show()
+        self.query_one(Choices).go(-1)
 
     def on_input_submitted(self) -> None:
         self.action_dialog_confirm()
 
     def action_dialog_confirm(self) -> None:
-        self.dismiss((self._choices[self._row].name, self.query_one(Input).value.strip()))
-
-
-def chosen_of(choices: Sequence[Choice], chosen: int) -> Content:
-    """Who can be asked, one a line, with a mark at the chosen one and the word about it below.
-
-    Of many, those around the chosen one: the keys below are to stay on the screen.
-    """
-    first = max(0, min(chosen - _SHOWN // 2, len(choices) - _SHOWN))
-    parts: list[tuple[str, str]] = []
-    for row, choice in enumerate(choices[first : first + _SHOWN], start=first):
-        here = row == chosen
-        parts += [
-            ("▌" if here else " ", "$accent"),
-            (f"{sanitize(choice.name)}\n", "bold" if here else ""),
-        ]
-    parts.append((f"  {sanitize(choices[chosen].note)}", "$muted"))
-    return Content.assemble(*parts)
+        self.dismiss((self.query_one(Choices).chosen, self.query_one(Input).value.strip()))

@@ -12,7 +12,7 @@ from textual.widgets import Input, Static
 
 from klineage_tui.keys import shown_key
 from klineage_tui.proposers import Choice, failures_in_a_row
-from klineage_tui.screens.ask import chosen_of
+from klineage_tui.screens.choosing import Choices
 from klineage_tui.screens.dialog import FormDialog
 
 if TYPE_CHECKING:
@@ -62,11 +62,9 @@ class WalkOn(FormDialog[Order]):
         question = "Propose, gate, and take what passes, step by step."
         super().__init__("Walk by itself", f"{question} {spent}".strip(), "walks", keys)
         self._choices, self._last = choices, last
-        names = [choice.name for choice in choices]
-        self._row = names.index(last.name) if last is not None and last.name in names else 0
 
     def answer(self) -> ComposeResult:
-        yield Static(id="choices", markup=False)
+        yield Choices(self._choices, self._last.name if self._last is not None else "", id="choices")
         for field, placeholder in _FIELDS:
             with Horizontal(classes="row"):
                 yield Static(field, classes="label", markup=False)
@@ -86,25 +84,19 @@ class WalkOn(FormDialog[Order]):
 
     def on_mount(self) -> None:
         self.query_one(f"#{_id('steps')}", Input).focus()
-        self._show()
-
-    def _show(self) -> None:
-        self.query_one("#choices", Static).update(chosen_of(self._choices, self._row))
 
     def action_dialog_next(self) -> None:
-        self._row = (self._row + 1) % len(self._choices)
-        self._show()
+        self.query_one(Choices).go(1)
 
     def action_dialog_previous(self) -> None:
-        self._row = (self._row - 1) % len(self._choices)
-        self._show()
+        self.query_one(Choices).go(-1)
 
     def _typed(self, field: str) -> str:
         return self.query_one(f"#{_id(field)}", Input).value.strip()
 
     def action_dialog_confirm(self) -> None:
         order, problem = ordered(
-            self._choices[self._row].name, {field: self._typed(field) for field, _ in _FIELDS}
+            self.query_one(Choices).chosen, {field: self._typed(field) for field, _ in _FIELDS}
         )
         if order is None:
             self.notify(problem, severity="warning")

@@ -14,7 +14,7 @@ from textual.widgets import Input
 from klineage_tui.presentation.answer import AnswerView, answer_heading, answer_lines
 from klineage_tui.presentation.spending import spend_bar
 from klineage_tui.proposers import Choice
-from klineage_tui.screens.ask import chosen_of
+from klineage_tui.screens.choosing import chosen_of
 from klineage_tui.screens.walking import Order, WalkOn, ordered
 
 from ..messages_server import MessagesServer, Received, Reply
