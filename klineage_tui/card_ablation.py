@@ -20,7 +20,7 @@ class Matrix:
 
     measured: when it was measured here; empty where it was put together from the steps and the cards.
     cards:    sealed commit -> id of the card that was lifted from it.
-    offers:   number of a step -> what its card could require.
+    offers:   number of a step -> what its card could require, and does not yet.
     """
 
     ablation: Ablation
@@ -78,7 +78,7 @@ def record(library: Library, ablation: Ablation) -> tuple[str, ...]:
 
 
 def take_offer(library: Library, card_id: str, offer: Offer, reason: str) -> None:
-    """Let a card require what its optimization stands on. Raises KlineageError where it does already."""
+    """Let a card require what its optimization stands on."""
     from klineage.skill.ablation.cards import with_offer
 
     library.update(card_id, lambda card: with_offer(card, offer), reason=reason)
@@ -86,12 +86,19 @@ def take_offer(library: Library, card_id: str, offer: Offer, reason: str) -> Non
 
 def _matrix(library: Library, ablation: Ablation, measured: str) -> Matrix:
     from klineage.skill.ablation import offers
+    from klineage.skill.ablation.cards import with_offer
 
     cards = {
-        item.commit: entry.id
+        item.commit: entry.card
         for entry in library.cards()
         if entry.card is not None and entry.card.status != "retired"
         for item in entry.card.evidence
         if item.kind == "transition" and item.lineage == ablation.lineage
     }
-    return Matrix(ablation, measured, cards, {offer.number: offer for offer in offers(ablation)})
+    commits = {row.number: row.commit for row in ablation.rows}
+    left = {}
+    for offer in offers(ablation):
+        card = cards.get(commits[offer.number])
+        if card is None or with_offer(card, offer) != card:
+            left[offer.number] = offer
+    return Matrix(ablation, measured, {commit: card.id for commit, card in cards.items()}, left)

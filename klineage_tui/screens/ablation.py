@@ -227,6 +227,7 @@ class AblationScreen(AblationPanes):
         def done(_: None) -> None:
             self.notify(f"{card} requires {', '.join(offer.prior_actions)}.", timeout=6)
             self.host.decided()
+            self.reload()
 
         keys = dict(self.host.keys_in_force)
         dialog = AskReason(
@@ -259,6 +260,8 @@ class AblationScreen(AblationPanes):
             return f"that is what its cards say already; {self.key_of('ablation-measure')} measures it"
         if action == "ablation-record" and not matrix.cards:
             return "no card here was lifted from this lineage"
+        if action == "ablation-offer" and row.needs and row.number not in matrix.offers:
+            return f"{matrix.card_of(row)} requires what it stands on already"
         if action == "ablation-offer" and row.number not in matrix.offers:
             ask = "" if matrix.measured else f"; {self.key_of('ablation-measure')} finds out"
             return f"nothing is known that {row.name} stands on{ask}"

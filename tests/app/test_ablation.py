@@ -146,6 +146,7 @@ async def test_a_lineage_is_measured_and_what_follows_goes_into_its_cards(
         await until(lambda: isinstance(app.screen, AskReason) and app.screen.focused is not None)
         await pilot.press("enter")
         await until(lambda: f"{CARD} requires alignment" in said(app))
+        await until(lambda: "could require" not in text(app, "worth_view"))
         await pilot.press("w")
         await until(lambda: "Written into" in said(app))
 

@@ -78,7 +78,7 @@ def found(workspace: Workspace, gates: SimpleNamespace) -> Ablation:
 
 @pytest.fixture(scope="module")
 def cards(workspace: Workspace) -> list[Card]:
-    return [one.card for one in lift(source_of(workspace, ["gemm-c"]))]
+    return [one.card for one in lift(source_of(workspace, ["gemm-c"])) if one.card is not None]
 
 
 def card_by(cards: list[Card], rule: str) -> Card:
@@ -258,5 +258,4 @@ def test_an_offer_becomes_contract_and_scope_once(cards: list[Card], found: Abla
     taken = with_offer(bare, offer)
     assert taken.contract.requires == offer.requires
     assert taken.scope.prior_actions == ("layout_pack",)
-    with pytest.raises(KlineageError, match="requires layout_pack already"):
-        with_offer(taken, offer)
+    assert with_offer(taken, offer) == taken

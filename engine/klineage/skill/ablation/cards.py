@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 
-from klineage.errors import KlineageError
 from klineage.gate import report_to_json
 from klineage.skill.ablation.measuring import Ablation, Offer, Row, Worth
 from klineage.skill.card import Card, Effect, Evidence
@@ -63,21 +62,17 @@ def _ablated(card: Card, ablation: Ablation) -> Card:
 def with_offer(card: Card, offer: Offer) -> Card:
     """The card that requires what its optimization was shown to stand on, and is believed where that is there.
 
-    A requirement that the card has already stays as it is, also at another place. Raises KlineageError for a card that
-    says all of it already.
+    A requirement that the card has already stays as it is, also at another place; a card that says all of it is returned
+    as it is.
     """
     known = {feature.name for feature in card.contract.requires}
     requires = (*card.contract.requires, *(f for f in offer.requires if f.name not in known))
     prior = () if "*" in card.scope.prior_actions else card.scope.prior_actions
-    scope = tuple(dict.fromkeys((*prior, *offer.prior_actions)))
-    changed = replace(
+    return replace(
         card,
         contract=replace(card.contract, requires=requires),
-        scope=replace(card.scope, prior_actions=scope),
+        scope=replace(card.scope, prior_actions=tuple(dict.fromkeys((*prior, *offer.prior_actions)))),
     )
-    if changed == card:
-        raise KlineageError(f"{card.id} requires {', '.join(offer.prior_actions)} already")
-    return changed
 
 
 def _with(card: Card, ablation: Ablation, row: Row, worth: Worth, name: str) -> Card:
