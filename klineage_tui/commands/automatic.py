@@ -123,11 +123,16 @@ def _limits(arguments: argparse.Namespace) -> WalkLimits:
     return WalkLimits(arguments.max_steps, failures, seconds)
 
 
-def _say_what_stays(walk: Walk, arguments: argparse.Namespace) -> None:
-    """The simplest form that rules reach is not always one without mechanisms."""
+def _say_what_stays(walk: Walk, proposer: str, arguments: argparse.Namespace) -> None:
+    """The simplest form that somebody reaches is not always one without mechanisms."""
     from klineage.proposer.rules import why_not
 
-    stays = why_not(walk.state().kernel)
+    state = walk.state()
+    if proposer != "rules":
+        if names := dict.fromkeys(feature.name for feature in state.features):
+            say(f"{proposer} sees nothing more to take out; the detectors still see {', '.join(names)}")
+        return
+    stays = why_not(state.kernel)
     if stays:
         seen = plural(len(stays), "mechanism")
         told = shown_command(arguments, f"propose {walk.id} --all")
@@ -194,8 +199,8 @@ def _say_outcome(
     say(f"{walk.id}: {counts}; stopped at: {outcome.stopped}")
     if outcome.note:
         say(outcome.note)
-    if outcome.stopped == "simplest form" and proposer == "rules":
-        _say_what_stays(walk, arguments)
+    if outcome.stopped == "simplest form":
+        _say_what_stays(walk, proposer, arguments)
     reading = meter.read()
     if reading.total.calls:
         say(f"{walk.id} has cost {spend_line(reading)}")

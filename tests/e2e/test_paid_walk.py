@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from ..messages_server import MessagesServer, Reply
-from ..model_walk import RulesModel
+from ..model_walk import RulesModel, nothing
 
 SERIES = Path(__file__).parents[1] / "series" / "row_norms"
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -73,11 +73,14 @@ def test_a_budget_ends_a_walk_before_the_call_that_might_pass_it(
     unknown = klineage_json("walk", "norms", "-w", here, "--proposer", "model:qwen", "--budget", "9")
     assert unknown["stopped"] == "spending limit"
     assert "qwen has no price" in unknown["note"]
-    free = klineage(
-        "walk", "norms", "-w", here, "--proposer", "model:qwen", "--budget", "none", "--max-steps", 1
-    )
-    assert "norms has cost $0.0000 and 1 without a price" in free.stdout
-    assert klineage("ledger", "-w", here).stdout.count("unpriced") == 1
+    messages.say(Reply(nothing("It is plain enough.")))
+    unlimited = ("walk", "norms", "-w", here, "--proposer", "model:qwen", "--budget", "none")
+    early = klineage(*unlimited, "--hint", "is it?").stdout
+    assert "model:qwen sees nothing more to take out; the detectors still see restrict" in early
+    free = klineage(*unlimited, "--max-steps", 1)
+    assert "norms has cost $0.0000 and 2 without a price" in free.stdout
+    assert "still see" not in free.stdout
+    assert klineage("ledger", "-w", here).stdout.count("unpriced") == 2
 
 
 def test_a_person_is_asked(here: Path, klineage: Run) -> None:
