@@ -284,6 +284,22 @@ def test_a_lineage_whose_name_is_taken_comes_under_another(
     third.close()
 
 
+def test_a_pull_that_is_stopped_goes_on_where_it_was(
+    library: Library, theirs: Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _lineage(library)
+    other = _lineage(theirs, b"int y;")
+    theirs.save(named("c.theirs", evidence=citing("gemm", other)))
+    with monkeypatch.context() as stopped:
+        stopped.setattr(GitShelf, "commit", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            bring(library, theirs)
+    assert library.cards() == ()
+    assert bring(library, theirs).added == ("c.prefetch", "c.theirs")
+    assert library.get("c.theirs").evidence == citing("gemm-2", other)
+    assert {summary.id for summary in workspace_of(library).lineages()} == {"gemm", "gemm-2"}
+
+
 def test_a_lineage_under_another_name_goes_on_like_any_other(
     library: Library, theirs: Library, tmp_path: Path
 ) -> None:

@@ -6,6 +6,7 @@ here by another one comes under a further name, and the pulled cards say that on
 
 from __future__ import annotations
 
+import re
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -23,17 +24,23 @@ from klineage.walk.opening import free_id
 
 Names = Mapping[tuple[str, str], str]
 """(a lineage, one of its commits) as a card cites them -> what the lineage is called here, where that differs."""
+Cited = Mapping[str, set[str]]
+"""A lineage -> its commits that cards cite."""
+
+_HASH = re.compile(rb"[0-9a-f]{40,64}")
 
 
-def bring_lineages(shelf: GitShelf, source: Source) -> tuple[Mapping[str, str], tuple[str, ...]]:
+def bring_lineages(
+    shelf: GitShelf, source: Source, cited: Cited
+) -> tuple[Mapping[str, str], tuple[str, ...]]:
     """(what the lineages that came are called here -> what the source calls them; what could not come).
 
     They are those that the source's cards cite and that are not here.
     """
     brought: dict[str, str] = {}
     missing = []
-    names = names_here(shelf, source)
-    for lineage_id, commits in _cited(source).items():
+    names = names_here(shelf, cited)
+    for lineage_id, commits in cited.items():
         homes = {names.get((lineage_id, commit), lineage_id) for commit in commits}
         try:
             check_id(lineage_id)
@@ -48,10 +55,10 @@ def bring_lineages(shelf: GitShelf, source: Source) -> tuple[Mapping[str, str], 
     return brought, tuple(missing)
 
 
-def names_here(shelf: GitShelf, source: Source) -> Names:
-    """What the lineages that the source's cards cite are called here, as far as they are here under another name."""
+def names_here(shelf: GitShelf, cited: Cited) -> Names:
+    """What cited lineages are called here, as far as they are here under another name."""
     names: dict[tuple[str, str], str] = {}
-    for lineage_id, commits in _cited(source).items():
+    for lineage_id, commits in cited.items():
         try:
             lost = commits - shelf.workspace.commits(lineage_id) - {""}
         except KlineageError:
@@ -76,7 +83,7 @@ def _home(shelf: GitShelf, commit: str) -> str:
     return ""
 
 
-def _cited(source: Source) -> dict[str, set[str]]:
+def cited_by(source: Source) -> Cited:
     """Lineage id to the commits of it that the source's cards cite; broken cards are named elsewhere."""
     cited: dict[str, set[str]] = {}
     for path, data in source.files.items():
@@ -94,7 +101,7 @@ def _cited(source: Source) -> dict[str, set[str]]:
 
 def renamed(data: bytes, names: Names) -> bytes:
     """A card's file with its lineages called what they are called here; as it is where nothing differs, or it is broken."""
-    if not any(commit.encode() in data for _, commit in names):
+    if not names or {commit.encode() for _, commit in names}.isdisjoint(_HASH.findall(data)):
         return data
     try:
         card = parse(data, "the card")

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from klineage.errors import KlineageError
 from klineage.skill.card import check_id
 from klineage.skill.file import parse
-from klineage.skill.library.bringing import Names, bring_lineages, names_here, renamed
+from klineage.skill.library.bringing import Names, bring_lineages, cited_by, names_here, renamed
 from klineage.skill.library.folder import blob_hash
 from klineage.skill.library.git import Change, GitShelf, Side, listing
 from klineage.skill.library.hands import by_hand
@@ -73,7 +73,8 @@ def pull(shelf: GitShelf, where: str, who: str = "", taken: Choice | None = None
     Raises Conflicts, with nothing changed, where both sides changed a field and ``taken`` does not say whose to take.
     """
     source = source_at(shelf, where)
-    names = names_here(shelf, source)
+    cited = cited_by(source)
+    names = names_here(shelf, cited)
     merges: list[_Merge] = []
 
     def plan(tip: str) -> Change | None:
@@ -85,8 +86,8 @@ def pull(shelf: GitShelf, where: str, who: str = "", taken: Choice | None = None
 
     try:
         plan(shelf.tip())
-        lineages, missing = bring_lineages(shelf, source)
-        names = names_here(shelf, source)
+        lineages, missing = bring_lineages(shelf, source, cited)
+        names = names_here(shelf, cited)
         commit = shelf.commit(plan)
     finally:
         if source.workspace is not None:
