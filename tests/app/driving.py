@@ -55,7 +55,7 @@ async def named_as_offered(app: KlineageApp, pilot: Pilot[int]) -> None:
     await until(lambda: not isinstance(app.screen, NameStep))
 
 
-async def until(condition: Callable[[], object], seconds: float = 30.0) -> None:
+async def until(condition: Callable[[], object], seconds: float = 120.0) -> None:
     """Wait for something that jobs bring about."""
     loop = asyncio.get_running_loop()
     end = loop.time() + seconds
