@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from klineage_tui.presentation.card_evidence import cited
+from klineage_tui.presentation.card_form import Ref
 
 if TYPE_CHECKING:
     from klineage.gate import GateEvent
     from klineage.lineage import Workspace
     from klineage.skill.ablation import Ablation, Offer, Row
+    from klineage.skill.card import Card
     from klineage.skill.library import Library
 
 
@@ -31,6 +35,14 @@ class Matrix:
     def card_of(self, row: Row) -> str:
         """The card of a step; empty where none was lifted from it."""
         return self.cards.get(row.commit, "")
+
+
+def cited_lineages(card: Card, field: Ref, sealed: Collection[str]) -> list[tuple[str, str]]:
+    """The sealed lineages that a field of a card rests on, else those of the card, each with the commit of a step."""
+    steps = [e for e in card.evidence if e.kind == "transition" and e.lineage in sealed]
+    keys = cited(card, field)
+    own = [evidence for evidence in steps if evidence.key in keys]
+    return list({e.lineage: (e.lineage, e.commit) for e in own or steps}.values())
 
 
 def read(workspace: Workspace, library: Library, lineage_id: str) -> Matrix:

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 from klineage.numbers import plural
 
 from klineage_tui.actions import bindings_for
+from klineage_tui.card_ablation import cited_lineages
 from klineage_tui.card_queue import Item
 from klineage_tui.card_reading import Loaded, Shown, about, evidence_of, load, problems_of, revision_texts
-from klineage_tui.presentation.card_evidence import cited, claim
+from klineage_tui.presentation.card_evidence import claim
 from klineage_tui.presentation.card_queue import nothing_yet
 from klineage_tui.screens.cards_runs import CardsRuns
 from klineage_tui.widgets.action_bar import ActionBar
@@ -288,7 +289,8 @@ class CardsScreen(CardsRuns):
         if action == "card-retire":
             return "it is retired already" if card.status == "retired" else ""
         if action == "ablation":
-            return "" if self._cited_lineages(card) else "no lineage that it was lifted from is sealed here"
+            found = cited_lineages(card, self._field, self._loaded.sealed)
+            return "" if found else "no lineage that it was lifted from is sealed here"
         if action == "card-merge":
             return "" if self.mergeable(item) else self._why_not_merged(card)
         if action == "card-remove":
@@ -328,7 +330,7 @@ class CardsScreen(CardsRuns):
         from klineage_tui.screens.card_lists import Choose, choice_line, choice_names
 
         _, card = self._here()
-        found = self._cited_lineages(card)
+        found = cited_lineages(card, self._field, self._loaded.sealed)
         if len(found) == 1:
             self.host.show_ablation(*found[0])
             return
@@ -337,13 +339,6 @@ class CardsScreen(CardsRuns):
         rows = [(each, choice_line(name, notes[each])) for each, name in zip(found, names, strict=True)]
         dialog = Choose("Ablation", "Of which lineage?", rows, "shows it", dict(self.host.keys_in_force))
         self.app.push_screen(dialog, lambda each: self.host.show_ablation(*each) if each else None)
-
-    def _cited_lineages(self, card: Card) -> list[tuple[str, str]]:
-        """The sealed lineages here that the field under the cursor cites, else those of the card, each with its step."""
-        steps = [e for e in card.evidence if e.kind == "transition" and e.lineage in self._loaded.sealed]
-        keys = cited(card, self._field)
-        own = [e for e in steps if e.key in keys]
-        return list({e.lineage: (e.lineage, e.commit) for e in own or steps}.values())
 
     def do_lift(self) -> None:
         self.host.lift()

@@ -192,7 +192,7 @@ class HistoryScreen(HistoryPanes):
         if action == "lift" and not (state.sealed and self._forward):
             return f"Only a sealed lineage can be lifted: {key['seal']} in Induce ({key['induce']}) seals it."
         if action == "ablation" and not (state.sealed and self._forward):
-            return f"Only a sealed lineage has an ablation: {key['seal']} in Induce ({key['induce']}) seals it."
+            return f"Only a sealed lineage has one: {key['seal']} in Induce ({key['induce']}) seals it."
         if action == "branch" and self.graph.step is None:
             return "There is no state under the cursor."
         if action == "direction" and not self._forward:
