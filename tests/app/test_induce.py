@@ -7,7 +7,9 @@ from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
-from klineage.walk import Walk
+from klineage.lineage import Workspace
+from klineage.resources import shipped
+from klineage.walk import Walk, new_lineage
 
 from klineage_tui.screens.dialog import AskReason, Confirm
 from klineage_tui.screens.edit import EditScreen, why_not_here
@@ -155,13 +157,18 @@ async def test_the_external_editor(
     assert draft.data.endswith(b"/* by hand */")
 
 
-async def test_a_gate_can_be_stopped(make_app: MakeApp) -> None:
-    app = make_app()
+async def test_a_gate_can_be_stopped(make_app: MakeApp, workspace: Workspace, tmp_path: Path) -> None:
+    source = (shipped("experts") / "add_rmsnorm" / "c" / "kernel.c").read_bytes()
+    body = b"    x = __builtin_assume_aligned(x, VECTOR_BYTES);"
+    assert source.count(body) == 1
+    spins = tmp_path / "kernel.c"
+    spins.write_bytes(source.replace(body, b"    for (volatile long i = 0; i >= 0; i = 0) {}\n" + body))
+    app = make_app(new_lineage(workspace, spins, "add_rmsnorm", lineage_id="spins"))
     async with app.run_test(size=SIZE) as pilot:
         await loaded(app)
-        await pilot.press("]")
-        await until(lambda: "PROPOSAL 2 of" in title(app, "#proposal"))
-        await pilot.press("g", "escape")
+        await pilot.press("g")
+        await until(lambda: "seed" in text(app, "#gate-view"))
+        await pilot.press("escape")
         await until(lambda: "running" not in title(app, "#gate"))
         assert "cancelled" in title(app, "#gate")
         assert "accepts it" not in text(app, "#gate-view")
