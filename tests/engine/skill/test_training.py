@@ -38,7 +38,7 @@ def test_a_card_its_trials_and_the_lineage_that_it_cites(
     card = admitted(a_card(commit=steps[0].commit), "gemm")
     found = exported([card], [Library.of(lineages)])
     kinds = [record["kind"] for record in found]
-    assert kinds == ["card", "trial", *["transition"] * len(steps), *["rejected"] * 3]
+    assert kinds == ["card", "trial", *["transition"] * len(steps), *["rejected"] * 4]
     assert all(record["schema"] == 1 and record["provenance"]["exported_by"] for record in found)
     first, trial, step = found[:3]
     assert first["card"]["preconditions"][0]["probe"]["outcome"] == "confirmed"
@@ -58,6 +58,7 @@ def test_a_card_its_trials_and_the_lineage_that_it_cites(
     assert [r["result"] and r["result"]["verdict"] for r in found if r["kind"] == "rejected"] == [
         "fail",
         "error",
+        None,
         None,
     ]
     assert found[-1]["why"] == "the tail reads too far"
