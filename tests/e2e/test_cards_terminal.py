@@ -63,6 +63,11 @@ def test_from_a_sealed_lineage_to_an_edited_card(workspace: Path, klineage_json:
         terminal.press("u")
         terminal.wait_for("Taken back")
         terminal.wait_gone("x retired")
+        terminal.press("A")
+        terminal.wait_for("from steps and cards")
+        terminal.wait_for("2.00x ±1.0%")  # what the step was worth when it was sealed
+        terminal.press("escape")
+        terminal.wait_for("need you")
         terminal.press("q")
         assert terminal.wait_exit() == 0
     shown = klineage_json("card", "show", retired["id"], "--json", "-w", workspace)
