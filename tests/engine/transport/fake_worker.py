@@ -28,6 +28,7 @@ for line in sys.stdin:
     if job["op"] == "health":
         result = said["health"]
     else:
-        time.sleep(job.get("sleep", 0))
+        while "hold" in job and not Path(job["hold"]).exists():
+            time.sleep(0.01)
         result = {**job["say"], "device": os.environ.get("CUDA_VISIBLE_DEVICES", "-")}
     emit(id=job["id"], result=result)

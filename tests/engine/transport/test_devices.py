@@ -80,16 +80,25 @@ def run(workers: Workers, say: dict[str, str] = GOOD, **more: Any) -> dict[str, 
     return workers.submit("gpu", {"op": "work", "say": say, **more})
 
 
-def test_jobs_are_spread_over_the_gpus_and_each_has_one_at_a_time(workers: Workers) -> None:
+def test_jobs_are_spread_over_the_gpus_and_each_has_one_at_a_time(
+    plan: Plan, workers: Workers, tmp_path: Path
+) -> None:
     answers: list[dict[str, Any]] = []
-    threads = [threading.Thread(target=lambda: answers.append(run(workers, sleep=0.4))) for _ in range(4)]
-    begin = time.monotonic()
+    go = tmp_path / "go"
+    threads = [threading.Thread(target=lambda: answers.append(run(workers, hold=str(go)))) for _ in range(4)]
     for thread in threads:
         thread.start()
+    log = Path(f"{plan.path}.log")
+    while not log.exists() or plan.log()["work"] < 2:
+        time.sleep(0.01)
+    begun = [line for line in log.read_text().splitlines() if line.startswith("work")]
+    assert sorted(begun) == ["work GPU-0", "work GPU-1"]
+    assert len(workers.pids()) == 2
+    go.touch()
     for thread in threads:
         thread.join()
-    assert Counter(answer["device"] for answer in answers) == {"GPU-0": 2, "GPU-1": 2}
-    assert time.monotonic() - begin >= 0.8
+    assert len(answers) == 4
+    assert {answer["device"] for answer in answers} == {"GPU-0", "GPU-1"}
 
 
 def test_an_only_gpu_is_left_to_the_driver_to_find(plan: Plan) -> None:
