@@ -139,6 +139,11 @@ def _seal(arguments: argparse.Namespace) -> int:
                 f"{walk.id}: sealed, {plural(len(steps) - 1, 'optimization')}, {len(steps) - 1 - len(replayed)} derived; "
                 f"git log -p lineage/{walk.id} reads it as a course"
             )
+            if replayed:
+                told = shown_command(arguments, f"derive {walk.id}")
+                say(
+                    f"{told} tries again, on a quiet machine; with a step and --file it takes a forward edit of yours; then seal again"
+                )
     return 0
 
 

@@ -98,11 +98,16 @@ class SealDialog(Dialog[bool]):
         reasons = [
             f"K{step.number} is replayed: {step.found}" for step in steps if step.forward == "replayed"
         ]
+        if reasons:
+            reasons = [
+                *reasons[:2],
+                f"klineage derive {self._walk.id} tries again, or takes an edit of yours.",
+            ]
         key = {name: shown_key(self._keys[name]) for name in ("history", "lift")}
         way_on = (
             f"After this, {key['history']} shows the lineage in History, {key['lift']} lifts cards from it."
         )
-        self._show([*self._lines, "", *reasons[:2], sentence, way_on], self.keys_line("closes", "closes"))
+        self._show([*self._lines, "", *reasons, sentence, way_on], self.keys_line("closes", "closes"))
 
     def _failed(self, sentence: str) -> None:
         self._phase = "failed"
