@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
+from textual.css.query import NoMatches
 from textual.pilot import Pilot
 from textual.widgets import Static
 
@@ -56,10 +57,17 @@ async def named_as_offered(app: KlineageApp, pilot: Pilot[int]) -> None:
 
 
 async def until(condition: Callable[[], object], seconds: float = 120.0) -> None:
-    """Wait for something that jobs bring about."""
+    """Wait for something that jobs bring about, on a screen that may not have all its widgets yet."""
     loop = asyncio.get_running_loop()
     end = loop.time() + seconds
-    while not condition():
+
+    def holds() -> bool:
+        try:
+            return bool(condition())
+        except NoMatches:
+            return False
+
+    while not holds():
         assert loop.time() < end, f"waited {seconds} s in vain"
         await asyncio.sleep(0.02)
 

@@ -371,6 +371,7 @@ async def test_somebody_elses_edit_is_not_overwritten_and_what_was_typed_is_kept
         await until(
             lambda: (
                 isinstance(app.screen, FieldDialog)
+                and app.screen.is_mounted
                 and "has changed" in "".join(str(s.render()) for s in app.screen.query("#field-problem"))
             )
         )
