@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from klineage.gate.verdict import Effect
+from klineage.gate.verdict import Counts, Effect, StageResult, Verdict
 
 WORK = ("bytes", "operations", "instructions")
 RESOURCES = ("spill_bytes", "shared_bytes", "registers")
@@ -54,6 +54,20 @@ def _work(counts: dict[str, int]) -> dict[str, int]:
 
 def total_bytes(counts: dict[str, int]) -> int:
     return counts["bytes_loaded"] + counts["bytes_stored"]
+
+
+def side_by_side(own: Counts, other: Counts) -> StageResult:
+    """The profile of a kernel that was counted beside its baseline."""
+    effect, text = compare(own.values, other.values)
+    return StageResult(
+        "profile",
+        Verdict.PASS,
+        "ok",
+        f"counts, not time: {text}",
+        effect=effect,
+        counts=own,
+        baseline_counts=other,
+    )
 
 
 def compare(own: dict[str, int], other: dict[str, int]) -> tuple[Effect, str]:

@@ -8,7 +8,7 @@ from typing import Any
 from klineage.errors import KlineageError
 from klineage.gate import correctness, evidence
 from klineage.gate.cache import folder
-from klineage.gate.counts import RESOURCES, amount, compare, opcodes
+from klineage.gate.counts import RESOURCES, amount, opcodes, side_by_side
 from klineage.gate.device import time_on_gpu, timed_on_gpu
 from klineage.gate.interpreted import compile_dims, measures
 from klineage.gate.request import kernel_job, workload_job
@@ -141,17 +141,7 @@ def profile(session: Session) -> StageResult:
     if baseline is None:
         text = f"counts, not time: {own.values['instructions']:,} instructions, {own.values['programs']:,} blocks at {size}"
         return StageResult("profile", Verdict.PASS, "ok", text, counts=own)
-    other = Counts(size, static_counts(launches))
-    effect, text = compare(own.values, other.values)
-    return StageResult(
-        "profile",
-        Verdict.PASS,
-        "ok",
-        f"counts, not time: {text}",
-        effect=effect,
-        counts=own,
-        baseline_counts=other,
-    )
+    return side_by_side(own, Counts(size, static_counts(launches)))
 
 
 def _baseline(session: Session, kernel: Kernel) -> tuple[dict[str, Any], list[dict[str, Any]]] | StageResult:

@@ -7,7 +7,7 @@ from typing import Any
 from klineage.errors import KlineageError
 from klineage.gate import cache, correctness, evidence
 from klineage.gate.capability import TRITON_REMEDY
-from klineage.gate.counts import RESOURCES, amount, compare, compiled_counts, opcodes, total_bytes
+from klineage.gate.counts import RESOURCES, amount, compiled_counts, opcodes, side_by_side, total_bytes
 from klineage.gate.device import time_on_gpu, timed_on_gpu
 from klineage.gate.request import COUNT_SEED, checked_sizes, kernel_job, workload_job
 from klineage.gate.session import Session, failed
@@ -168,16 +168,7 @@ def profile(session: Session) -> StageResult:
     other = _baseline_counts(session, baseline)
     if isinstance(other, StageResult):
         return other
-    effect, text = compare(own.values, other)
-    return StageResult(
-        "profile",
-        Verdict.PASS,
-        "ok",
-        f"counts, not time: {text}",
-        effect=effect,
-        counts=own,
-        baseline_counts=Counts("small", other),
-    )
+    return side_by_side(own, Counts("small", other))
 
 
 def _time(session: Session) -> StageResult:

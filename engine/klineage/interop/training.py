@@ -128,38 +128,32 @@ def _lineage(
 
 
 def _transition(one: Transition) -> dict[str, Any]:
-    step = one.step
-    data = {
-        "action": step.action,
-        "locus": step.locus,
-        "subject": step.subject,
-        "reasoning": step.body,
-        "adds": [str(feature) for feature in one.added],
-        "settings": dict(step.settings),
-        "before": _kernel(one.before),
-        "after": _kernel(one.after),
-        "workload": {"name": one.workload.name, "source": one.workload.source.decode("utf-8", "replace")},
-        "label": "accepted",
-        "result": _result(one.report),
-    }
-    return _record("transition", data, _step(one.lineage, one.commit, one.platform, step.proposer, step.who))
+    more = {"adds": [str(feature) for feature in one.added], "settings": dict(one.step.settings)}
+    return _decided("transition", "accepted", one, one.before, one.after, more)
 
 
 def _rejected(one: Rejected) -> dict[str, Any]:
+    return _decided("rejected", "rejected", one, one.on, one.tried, {"why": one.step.why})
+
+
+def _decided(
+    kind: str, label: str, one: Transition | Rejected, before: Kernel, after: Kernel, more: dict[str, Any]
+) -> dict[str, Any]:
+    """A step that somebody decided on: what was done, to which kernel, and what its gate said."""
     step = one.step
     data = {
         "action": step.action,
         "locus": step.locus,
         "subject": step.subject,
         "reasoning": step.body,
-        "why": step.why,
-        "before": _kernel(one.on),
-        "after": _kernel(one.tried),
+        **more,
+        "before": _kernel(before),
+        "after": _kernel(after),
         "workload": {"name": one.workload.name, "source": one.workload.source.decode("utf-8", "replace")},
-        "label": "rejected",
+        "label": label,
         "result": _result(one.report),
     }
-    return _record("rejected", data, _step(one.lineage, one.commit, one.platform, step.proposer, step.who))
+    return _record(kind, data, _step(one.lineage, one.commit, one.platform, step.proposer, step.who))
 
 
 def _step(lineage: str, commit: str, platform: str, proposer: str, who: str) -> dict[str, Any]:
