@@ -193,8 +193,10 @@ class InduceScreen(InduceWalk):
             return "" if state.sealed else f"seal the lineage first: {self.key_of('seal')}"
         if action == "next-pending":
             return "" if self._queue.pending else "no undecided proposal is left"
-        if action in ("edit", "editor", "ask", "walk", "features"):
+        if action in ("edit", "editor", "ask", "features"):
             return ""
+        if action == "walk":
+            return "" if self._run is None else "a gate is running; cancel it first"
         if current is None:
             return "no proposal is left on this state"
         if action == "gate":

@@ -46,6 +46,15 @@ class AskRun:
         self.cancel = Cancel()
         self.started = time.monotonic()
 
+    def farewell(self) -> str:
+        """What a person is told who leaves the app meanwhile; empty where everything ends with it."""
+        name = self.view.name
+        return (
+            f"{name} finishes its answer by itself; ask it again to see it"
+            if name.startswith("model")
+            else ""
+        )
+
 
 class InduceAsk(InduceGate):
     """Adds the verb ``ask``. An answer joins the proposals of the state that it was asked about."""
@@ -185,10 +194,8 @@ class InduceAsk(InduceGate):
         if (run := self._asking) is None:
             return
         run.cancel.leave()
-        if run.view.name.startswith("model"):
-            self.host.last_words = self.host.last_words or (
-                f"klineage: {run.view.name} finishes its answer by itself; ask it again to see it"
-            )
+        if words := run.farewell():
+            self.host.last_words = self.host.last_words or f"klineage: {words}"
 
 
 def _one_attempt(

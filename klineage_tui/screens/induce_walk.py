@@ -38,6 +38,9 @@ class WalkRun(AskRun):
         self.gated = ""  # what the gate is of
         self.gate_began = self.started
 
+    def farewell(self) -> str:
+        return "the walk has ended; what it decided is kept, and walking again goes on from there"
+
 
 @dataclass(frozen=True)
 class Progress:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -38,6 +39,22 @@ async def test_the_rules_walk_as_far_as_they_are_told(make_app: MakeApp, walk: W
         await until(lambda: "1 step accepted, 0 rejected; stopped at: step limit" in said(app), LONG)
         await until(lambda: "PROPOSAL 1 of" in title(app, "#proposal"))
     assert [step.decision for step in walk.state().steps[1:]] == ["accepted"]
+
+
+async def test_who_quits_is_told_that_nothing_is_lost(
+    make_app: MakeApp, walk: Walk, messages: MessagesServer
+) -> None:
+    rest = threading.Event()
+    messages.otherwise = RulesModel(lambda _, reply: replace(reply, piece=100, hold=rest))
+    app = make_app()
+    async with app.run_test(size=(80, 24), notifications=True) as pilot:
+        await loaded(app)
+        await pilot.press("W", "down", "enter")
+        await until(lambda: messages.requests, LONG)
+        await pilot.press("q")
+    rest.set()
+    assert app.last_words.endswith("walking again goes on from there")
+    assert len(walk.state().steps) == 1
 
 
 async def test_a_model_walks_until_escape_and_loses_nothing(
