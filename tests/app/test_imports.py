@@ -56,7 +56,7 @@ def _modules(folder: Path, code: str) -> set[str]:
     script = folder / "probe.py"
     script.write_text(code, encoding="utf-8")
     ended = subprocess.run(
-        [sys.executable, str(script), str(folder)], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, str(script), str(folder)], capture_output=True, text=True, timeout=300, check=False
     )
     assert ended.returncode == 0, ended.stderr
     return set(json.loads(ended.stdout))

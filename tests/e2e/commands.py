@@ -12,5 +12,5 @@ KLINEAGE = [sys.executable, "-m", "klineage_tui.cli"]
 def git(repository: Path, *words: str) -> str:
     """Plain git, as a user would look at what klineage wrote."""
     return subprocess.run(
-        ["git", "-C", str(repository), *words], capture_output=True, text=True, check=True, timeout=60
+        ["git", "-C", str(repository), *words], capture_output=True, text=True, check=True, timeout=300
     ).stdout

@@ -59,7 +59,7 @@ def test_output_that_cannot_be_written(workspace: Path) -> None:
             stdout=full,
             stderr=subprocess.PIPE,
             text=True,
-            timeout=60,
+            timeout=300,
         )
     assert done.returncode == 1
     assert done.stderr.startswith("klineage: cannot write the output: No space left")
@@ -68,7 +68,7 @@ def test_output_that_cannot_be_written(workspace: Path) -> None:
 
 def test_a_reader_that_goes_away(workspace: Path) -> None:
     command = " ".join(map(str, [*KLINEAGE, "show", "gemm-c", "0", "--source", "-w", workspace]))
-    done = subprocess.run(["sh", "-c", f"{command} | true"], capture_output=True, text=True, timeout=60)
+    done = subprocess.run(["sh", "-c", f"{command} | true"], capture_output=True, text=True, timeout=300)
     assert done.stderr == ""
 
 
@@ -79,7 +79,7 @@ def test_a_repository_that_may_not_be_read(part: str, workspace: Path) -> None:
     closed.chmod(0)
     try:
         done = subprocess.run(
-            [*mortal(), *KLINEAGE, "list", "-w", str(workspace)], capture_output=True, text=True, timeout=60
+            [*mortal(), *KLINEAGE, "list", "-w", str(workspace)], capture_output=True, text=True, timeout=300
         )
     finally:
         closed.chmod(mode)
@@ -107,7 +107,7 @@ def test_a_bundle_that_cannot_be_written(workspace: Path, tmp_path: Path) -> Non
         [*mortal(), *KLINEAGE, "bundle", "create", "gemm-c", str(target), "-w", str(workspace)],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
     )
     assert done.returncode == 1
     assert f"{folder} cannot be written" in done.stderr

@@ -42,7 +42,7 @@ def _child(environment: dict[str, str]) -> Iterator[Run]:
 
     yield run
     stdin.close()
-    process.wait(timeout=30)
+    process.wait(timeout=120)
 
 
 @pytest.fixture(scope="session")

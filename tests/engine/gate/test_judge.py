@@ -34,7 +34,7 @@ def correctness(report: Report) -> StageResult:
 
 @pytest.fixture
 def ask(executor: LocalExecutor) -> Gate:
-    policy = Policy(run_seconds=20, workload_seconds=20, profile_seconds=0.02, most_profile_seconds=0.1)
+    policy = Policy(profile_seconds=0.02, most_profile_seconds=0.1)
 
     def run(kernel: Kernel, workload: Workload, **more: object) -> Report:
         request = GateRequest(kernel, workload, **{"platform": PLATFORM, **more})  # type: ignore[arg-type]

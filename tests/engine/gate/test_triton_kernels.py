@@ -14,7 +14,7 @@ pytest.importorskip("triton", reason="needs klineage-tui[triton]")
 pytestmark = pytest.mark.triton
 
 Gate = Callable[..., Report]
-PATIENT = Policy(run_seconds=30, workload_seconds=30)
+PATIENT = Policy()
 
 GOOD = """\
 import torch

@@ -21,6 +21,6 @@ def test_a_preloaded_worker_has_one_thread(kind: str) -> None:
     assert b'"hello"' in worker.stdout.readline()
     threads = list(Path(f"/proc/{worker.pid}/task").iterdir())
     worker.stdin.close()
-    worker.wait(20)
+    worker.wait(120)
     worker.stdout.close()
     assert len(threads) == 1

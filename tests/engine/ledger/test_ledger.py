@@ -283,7 +283,7 @@ except t.KlineageError as error:
     print(error)
 """
     done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=300, check=False
     )
     assert "cannot write" in done.stdout, done.stderr
     assert ledger.path.stat().st_size == size

@@ -140,7 +140,7 @@ def test_a_worker_that_still_starts_ends_with_its_executor(tmp_path: Path) -> No
     starting.start()
     assert eventually(lambda: any(tmp_path.glob("klineage-server-*")))
     executor.close()
-    starting.join(30)
+    starting.join(120)
     assert not starting.is_alive()
     assert executor.pids() == ()
     assert eventually(lambda: not any(tmp_path.iterdir()))

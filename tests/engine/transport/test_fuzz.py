@@ -267,7 +267,7 @@ def server() -> Iterator[subprocess.Popen[bytes]]:
     yield process
     process.stdin.close()
     process.stdout.close()
-    assert process.wait(20) == 0
+    assert process.wait(120) == 0
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))

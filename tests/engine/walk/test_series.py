@@ -181,7 +181,7 @@ class History:
 
     def git(self, *words: str) -> None:
         who = ["-c", "user.name=Ann", "-c", "user.email=ann@example.org"]
-        subprocess.run(["git", *who, *words], cwd=self.folder, check=True, timeout=60)
+        subprocess.run(["git", *who, *words], cwd=self.folder, check=True, timeout=300)
 
     def commit(self, name: str, data: bytes, message: str) -> None:
         file = self.folder / name
