@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from klineage.numbers import three
 from klineage.resources import shipped
 from klineage.skill.admission import admit, materializer_named, named
 from klineage.skill.card import Card
@@ -43,6 +44,14 @@ def test_at_least_twenty_five_cards_are_admitted_by_a_trial_that_still_holds(car
 
 def test_every_claim_leads_to_evidence_that_is_there(library: Library, cards: dict[str, Card]) -> None:
     assert library.dangling(cards.values()) == ()
+
+
+def test_every_number_is_the_one_that_its_evidence_shows(cards: dict[str, Card]) -> None:
+    for card in cards.values():
+        notes = {item.key: item.note for item in card.evidence}
+        for effect in card.effects:
+            shown = [key for key in effect.evidence if f"{three(effect.gain)}x" in notes[key]]
+            assert shown == list(effect.evidence), (card.id, effect.quantity, effect.gain)
 
 
 def test_every_card_gains_something_and_names_what_can_go_wrong(cards: dict[str, Card]) -> None:
