@@ -174,6 +174,8 @@ def _write(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json(written)
     else:
+        for card_id in written.removed:
+            say(f"removed  {card_id}")
         for problem in written.problems:
             say(f"left out: {problem}")
         count = f"{plural(len(written.cards), 'card')}, {plural(written.reports, 'report')}"

@@ -357,6 +357,26 @@ def test_cards_that_came_without_their_lineages_are_mended_by_the_next_pull(
     assert workspace_of(library).head("gemm").commit == own
 
 
+def test_what_is_no_longer_admitted_goes_out_of_a_written_folder(library: Library, tmp_path: Path) -> None:
+    for name in ("c.kept", "c.gone", "c.mine"):
+        library.save(named(name, status="admitted", evidence=()))
+    folder = tmp_path / "shipped"
+    write_folder(library, folder, ("admitted",))
+    for name in ("c.gone", "c.mine"):
+        library.update(name, lambda card: replace(card, status="retired", retired="wrong"))
+    mine, other = folder / "cards" / "c.mine.md", folder / "cards" / "c.other.md"
+    mine.write_bytes(mine.read_bytes().replace(b"Fetch the next", b"By hand"))
+    other.write_bytes(b"somebody's")
+    written = write_folder(library, folder, ("admitted",))
+    assert (written.cards, written.removed) == (("c.kept",), ("c.gone",))
+    assert [str(mine) in problem for problem in written.problems] == [True]
+    assert [file.name for file in sorted((folder / "cards").iterdir())] == [
+        "c.kept.md",
+        "c.mine.md",
+        "c.other.md",
+    ]
+
+
 def test_a_branch_of_our_own_can_be_merged(library: Library, theirs: Library, plain: Plain) -> None:
     library.save(named("c.ours"))
     plain(library.path, "remote", "add", "origin", str(theirs.path))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,19 +16,25 @@ from klineage.skill.library.library import Library
 
 @dataclass(frozen=True)
 class Written:
-    """What a folder holds now. ``problems``: what could not be written along, a sentence each."""
+    """What a folder holds now.
+
+    removed: cards that were there from before and are no longer to be. problems: what could not be written along, or
+    not removed, a sentence each.
+    """
 
     cards: tuple[str, ...]
     reports: int
     lineages: tuple[str, ...]
     problems: tuple[str, ...]
+    removed: tuple[str, ...] = ()
 
 
 def write_folder(library: Library, folder: Path, statuses: Collection[Status]) -> Written:
     """Write the cards of these statuses to ``folder``, byte for byte, with what they cite.
 
-    Files of the same names are replaced, others are left alone. Raises KlineageError where the folder cannot be
-    written, or is full of something else.
+    Files of the same names are replaced. A card of the library that is no longer of these statuses goes, if its file is
+    a version of it; whatever else is there is left alone. Raises KlineageError where the folder cannot be written, or
+    is full of something else.
     """
     others = [child for child in folder.iterdir() if child.name != "cards"] if folder.is_dir() else []
     if others and not (folder / "cards").is_dir():
@@ -40,7 +46,43 @@ def write_folder(library: Library, folder: Path, statuses: Collection[Status]) -
         _replace(folder / "cards" / f"{card.id}.md", library.source(card.id))
     reports = _reports(library, folder, cards, problems)
     lineages = _lineages(library, folder, cards, problems)
-    return Written(tuple(card.id for card in cards), reports, lineages, tuple(problems))
+    written = tuple(card.id for card in cards)
+    left = [entry.id for entry in entries if entry.card is not None and entry.id not in written]
+    removed = _removed(library, folder, left, problems)
+    return Written(written, reports, lineages, tuple(problems), removed)
+
+
+def _removed(library: Library, folder: Path, card_ids: Iterable[str], problems: list[str]) -> tuple[str, ...]:
+    """Take out the files of cards that earlier writes put there."""
+    removed = []
+    for card_id in card_ids:
+        file = folder / "cards" / f"{card_id}.md"
+        if file.is_symlink() or not file.is_file():
+            continue
+        if _bytes(file) not in _versions(library, card_id):
+            problems.append(f"{file} is there and no version of {card_id} of this library; it was left")
+            continue
+        try:
+            file.unlink()
+        except OSError as error:
+            raise KlineageError(f"cannot remove {file}: {error.strerror}") from error
+        removed.append(card_id)
+    return tuple(removed)
+
+
+def _versions(library: Library, card_id: str) -> Iterator[bytes]:
+    """What the file of a card has been, the newest first; of a folder's card, what it is."""
+    yield library.source(card_id)
+    for entry in library.history(card_id) if library.writable else ():
+        if entry.revision:
+            yield library.at(card_id, entry.commit)
+
+
+def _bytes(file: Path) -> bytes:
+    try:
+        return file.read_bytes()
+    except OSError as error:
+        raise KlineageError(f"cannot read {file}: {error.strerror}") from error
 
 
 def _reports(library: Library, folder: Path, cards: Iterable[Card], problems: list[str]) -> int:
