@@ -15,7 +15,7 @@ from klineage.errors import KlineageError
 
 NAME = "klineage.lock"
 WAIT_SECONDS = 30.0  # for one write of somebody else
-ORPHAN_SECONDS = 2.0
+ORPHAN_SECONDS = 10.0  # for the last git of a writer that is dead
 
 
 @dataclass
