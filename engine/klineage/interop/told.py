@@ -29,16 +29,22 @@ _PLACES = {
 _HIDDEN = re.compile(
     "[\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff\ufff0-\ufffb\U000e0000-\U000e0fff]"
 )
+#: What an effect was measured against, where it was not as the step of its lineage.
+_POSITIONS = {
+    "in-order": "",
+    "first": ", added alone to the naive form",
+    "last": ", taken alone out of the expert",
+}
 _LEAST_CODE = 600  # characters that each side of a change keeps, however long the rest is
 _LANGUAGES = {"c": "c", "cuda": "cuda", "triton": "python"}
 
 
-def told(card: Card, longest: int = LONGEST) -> str:
-    """The card in at most about ``longest`` characters; what was left out is said where it is missing.
+def told(card: Card) -> str:
+    """The card in at most about ``LONGEST`` characters; what was left out is said where it is missing.
 
     Lists are kept before code: an agent that wants all of a change reads the card itself.
     """
-    head = [f"# {card.id}", "", sentence(card.intent), "", _standing(card)]
+    head = [f"# {card.id}", "", sentence(card.intent), "", _standing(card), *_why(card)]
     first = [
         *_section("Holds when", [*_contract(card), *(condition(p) for p in card.preconditions)]),
         *_section("Gains", [effect(e) for e in card.effects]),
@@ -49,7 +55,14 @@ def told(card: Card, longest: int = LONGEST) -> str:
         *_section("Evidence", [_evidence(card)] if card.evidence else []),
     ]
     used = sum(len(line) + 1 for line in (*head, *first, *last))
-    return "\n".join([*head, *first, *_change(card, max(longest - used, 0)), *last]).rstrip() + "\n"
+    return "\n".join([*head, *first, *_change(card, max(LONGEST - used, 0)), *last]).rstrip() + "\n"
+
+
+def _why(card: Card) -> Iterator[str]:
+    """The first paragraph of the notes where it says more than how the card was made: why the change pays."""
+    first = card.notes.strip().partition("\n\n")[0]
+    if first and not first.startswith("Lifted by "):
+        yield from ("", sentence(first))
 
 
 def sentence(text: str, longest: int = _SENTENCE) -> str:
@@ -66,7 +79,7 @@ def effect(one: Effect) -> str:
     """``1.31x [1.29, 1.33] time, measured-cpu, on cpu-x86-64-v4 for gemm``."""
     interval = "" if one.low == one.high else f" [{three(one.low)}, {three(one.high)}]"
     size = f" {one.size}" if one.size else ""
-    where = f"on {one.platform} for {one.workload}{size}"
+    where = f"on {one.platform} for {one.workload}{size}{_POSITIONS[one.position]}"
     says = " (an exact count, which says nothing of time)" if not one.trust.startswith("measured") else ""
     return sentence(
         f"{gained(one.gain, one.low, one.high)}x{interval} {one.quantity}, {one.trust}, {where}{says}"
@@ -129,9 +142,7 @@ def condition(one: Precondition) -> str:
     if one.probe is not None and one.probe.outcome != "untested":
         old = " before it was edited" if probe_is_stale(one) else ""
         trust = f", {one.probe.trust}" if one.probe.trust else ""
-        meaning = {"confirmed": "breaking it fails", "refuted": "breaking it broke nothing"}[
-            one.probe.outcome
-        ]
+        meaning = {"confirmed": "it matters", "refuted": "breaking it broke nothing"}[one.probe.outcome]
         parts.append(
             f"Probe{old}: {one.probe.outcome}, {meaning}{trust}. {sentence(one.probe.found)}".rstrip()
         )
