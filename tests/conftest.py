@@ -5,8 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from .messages_server import MessagesServer
+
+# No clock decides on a property: on a busy machine any example may take long. The same examples each time; others are
+# looked for with --hypothesis-profile=explore.
+settings.register_profile("explore", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("suite", settings.get_profile("explore"), derandomize=True)
+settings.load_profile("suite")
 
 
 @pytest.fixture
