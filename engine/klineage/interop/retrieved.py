@@ -117,7 +117,7 @@ def _about(hit: Hit) -> Iterator[str]:
     if not hit.needs:
         yield from (match.why for match in hit.matches)
     for one in hit.checked:
-        probe = "" if one.condition.outcome == "untested" else f"; breaking it: {one.condition.outcome}"
+        probe = "" if one.condition.outcome == "untested" else f"; its probe: {one.condition.outcome}"
         said = f"{one.condition.key} {one.state}: {sentence(one.condition.text, 160)} ({one.why}{probe})"
         yield f"not yet: {said}" if one.state == "fails" else said
     for caveat in hit.caveats:

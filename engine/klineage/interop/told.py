@@ -59,9 +59,13 @@ def told(card: Card) -> str:
 
 
 def _why(card: Card) -> Iterator[str]:
-    """The first paragraph of the notes where it says more than how the card was made: why the change pays."""
+    """The first paragraph of the notes where it says more than how the card was made: why the change pays.
+
+    Not of imported cards, whose notes keep what others claim and nobody has shown.
+    """
     first = card.notes.strip().partition("\n\n")[0]
-    if first and not first.startswith("Lifted by "):
+    imported = any(item.kind == "import" for item in card.evidence)
+    if first and not imported and not first.startswith("Lifted by "):
         yield from ("", sentence(first))
 
 

@@ -71,7 +71,7 @@ def test_what_an_agent_reads_of_a_card() -> None:
     text = told(LIBRARY[0])
     for wanted in (
         "Admitted on kernels that it was not made from",
-        "Rows are contiguous. Check: `row_alignment() % 64 == 0`. Probe: confirmed, breaking it fails, measured-cpu. it fails at rows=3",
+        "Rows are contiguous. Check: `row_alignment() % 64 == 0`. Probe: confirmed, it matters, measured-cpu. it fails at rows=3",
         "1.30x [1.20, 1.40] time, measured-cpu, on cpu-x86-64-v3 for softmax bench",
         "observed: It slows small problems.",
         "```c\nbefore();\n```",
@@ -81,6 +81,28 @@ def test_what_an_agent_reads_of_a_card() -> None:
     ):
         assert wanted in text
     assert "A hypothesis: no held-out trial has admitted it." in told(LIBRARY[2])
+
+
+def test_effects_of_one_kernel_say_what_they_were_measured_against() -> None:
+    card = LIBRARY[0]
+    both = [replace(card.effects[0], position=where) for where in ("in-order", "first", "last")]
+    rows = [
+        row
+        for row in told(replace(card, effects=tuple(both))).splitlines()
+        if "time, measured-cpu, on" in row
+    ]
+    assert len(set(rows)) == 3
+    assert rows[1].endswith("added alone to the naive form") and rows[2].endswith(
+        "taken alone out of the expert"
+    )
+
+
+def test_the_reasoning_of_a_card_is_told_and_how_it_was_made_is_not() -> None:
+    made = "Lifted by structure, without a model, from softmax-c K1."
+    assert "A line is asked for early." in told(
+        replace(LIBRARY[0], notes=f"A line is asked for early.\n\n{made}")
+    )
+    assert "Lifted by" not in told(replace(LIBRARY[0], notes=made))
 
 
 def test_a_stale_trial_and_a_count_are_called_so() -> None:
