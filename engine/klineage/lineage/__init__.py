@@ -1,7 +1,7 @@
 """The memory: walks, lineages, rejected attempts, drafts and reports, in one git repository."""
 
 from klineage.lineage.branching import branch_create
-from klineage.lineage.bundle import bundle_create, bundle_here, bundle_open
+from klineage.lineage.bundle import Taken, bundle_create, bundle_here, bundle_open
 from klineage.lineage.edits import KeptEdit
 from klineage.lineage.hunks import changes, take_hunks
 from klineage.lineage.lines import BlameLine, Op, line_ops
@@ -24,6 +24,7 @@ __all__ = [
     "Step",
     "StepRecord",
     "Summary",
+    "Taken",
     "Workspace",
     "branch_create",
     "bundle_create",

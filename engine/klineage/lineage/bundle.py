@@ -57,13 +57,18 @@ def bundle_create(workspace: Workspace, lineage_id: str, path: Path | str) -> No
             raise KlineageError(f"cannot write {file}: {reason}") from error
 
 
-def bundle_open(path: Path | str, workspace: Workspace, name: str = "") -> str:
+class Taken(KlineageError):
+    """Another lineage, or another version of this one, has the name here; nothing was changed."""
+
+
+def bundle_open(path: Path | str, workspace: Workspace, name: str = "", *, forward: bool = False) -> str:
     """Bring the lineage of a bundle into the workspace; returns its id there.
 
     name: what it is to be called there, where its own name is taken. Its commits stay what they are; only what could
     have been undone of it cannot be.
+    forward: bring a copy up to date on which nothing has been decided here since it came.
     Opening the same bundle again changes nothing. Raises KlineageError, with nothing changed, when the file
-    is not a bundle of one sound lineage, or another version of that lineage is here.
+    is not a bundle of one sound lineage, and Taken when another version of that lineage is here.
     """
     file = Path(path).absolute()
     if not file.is_file():
@@ -81,10 +86,21 @@ def bundle_open(path: Path | str, workspace: Workspace, name: str = "") -> str:
             raise KlineageError(f"{file} is damaged or incomplete ({error}); ask for it again") from error
         _check(file, Workspace(scratch.place, scratch), lineage_id)
         notes = {commit: store.blob(scratch, blob) for commit, blob in _notes(scratch).items()}
+        here = _refs_of(workspace.git, name) if forward else {}
+        before = here if _is_earlier(scratch, here, name) else {}
         scratch.close()
     commits.pop(refs.NOTES, None)
-    _bring(file, workspace, name, _named(commits, lineage_id, name), notes)
+    _bring(file, workspace, name, _named(commits, lineage_id, name), notes, before)
     return name
+
+
+def _is_earlier(scratch: Git, here: Mapping[str, str], name: str) -> bool:
+    """Whether the lineage with these refs is an earlier version of the one in ``scratch``: its log goes on from ours, so
+    that it remembers all that ours can show."""
+    ours, theirs = here.get(refs.operations(name)), store.head(scratch, refs.operations(name))
+    if not ours or not theirs or not all(scratch.object(commit) for commit in here.values()):
+        return False
+    return scratch.run("merge-base", ours, theirs, allow=(0, 1)).decode().strip() == ours
 
 
 def bundle_here(path: Path | str, workspace: Workspace) -> str:
@@ -131,30 +147,37 @@ def _named(commits: Mapping[str, str], lineage_id: str, name: str) -> dict[str, 
 
 
 def _bring(
-    file: Path, workspace: Workspace, lineage_id: str, commits: Mapping[str, str], notes: Mapping[str, bytes]
+    file: Path,
+    workspace: Workspace,
+    lineage_id: str,
+    commits: Mapping[str, str],
+    notes: Mapping[str, bytes],
+    before: Mapping[str, str],
 ) -> None:
+    """before: the refs of the earlier version that goes forward; empty for none, whose refs are all new."""
     git = workspace.git
     with writing(git.place, lineage_id, partial(write.recover, git)) as held:
-        here = {ref: store.head(git, ref) for ref in commits}
-        if any(here[ref] not in ("", commit) for ref, commit in commits.items()):
-            raise KlineageError(
+        here = {ref: store.head(git, ref) for ref in {*commits, *before}}
+        if any(here[ref] not in ("", commits.get(ref), before.get(ref)) for ref in here):
+            raise Taken(
                 f"{workspace.path} has another version of {lineage_id}; klineage bundle open {file.name} --as NAME opens "
                 "it beside that one, under another name"
             )
         git.run("bundle", "unbundle", str(file), keep_open=(held.descriptor,))
         merged = {commit: note for commit, note in notes.items() if not _has(git, commit, note)}
         if merged:
-            before = store.head(git, refs.NOTES)
+            noted = store.head(git, refs.NOTES)
             seconds = store.commit(git, commits[refs.walk(lineage_id)]).seconds
             with Importer(git, held, refs.NOTES, seconds) as importer:
                 importer.commit(
                     f"Bring the gate reports of {lineage_id}\n",
                     {store.fan_out(commit): _union(git, commit, note) for commit, note in merged.items()},
-                    [before] if before else [],
+                    [noted] if noted else [],
                     [path for commit in merged if (path := store.note_path(git, commit)[0])],
                 )
                 importer.finish()
-        write.move(git, held, [(ref, "", commit) for ref, commit in commits.items() if not here[ref]])
+        moves = [(ref, old, commits.get(ref, "")) for ref, old in here.items() if old != commits.get(ref, "")]
+        write.move(git, held, moves)
 
 
 def _only_lineage(file: Path, commits: Mapping[str, str]) -> str:

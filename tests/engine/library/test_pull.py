@@ -323,6 +323,36 @@ def test_a_lineage_under_another_name_goes_on_like_any_other(
     third.close()
 
 
+def test_an_untouched_copy_goes_on_with_its_source_and_a_touched_one_stays(
+    library: Library, theirs: Library, plain: Plain
+) -> None:
+    there, here = workspace_of(theirs), workspace_of(library)
+    theirs.save(named("c.first", evidence=citing("gemm", _lineage(theirs))))
+    bring(library, theirs)
+    tried = there.reject("gemm", StepRecord("Remove it all"), {"kernel.c": b""})
+    step = there.accept("gemm", StepRecord("Remove it"), {"kernel.c": b"int;"})
+    theirs.save(named("c.second", evidence=citing("gemm", step.commit)))
+    assert bring(library, theirs).lineages == ("gemm",)
+    assert (here.head("gemm").commit, here.rejected("gemm")[0].commit) == (step.commit, tried.commit)
+    assert here.operations("gemm") == there.operations("gemm")
+    there.undo("gemm")
+    there.undo("gemm")
+    other = there.accept("gemm", StepRecord("Remove that"), {"kernel.c": b"int y;"})
+    theirs.save(named("c.third", evidence=citing("gemm", other.commit)))
+    assert bring(library, theirs).lineages == ("gemm",)
+    assert (here.head("gemm").commit, here.rejected("gemm")) == (other.commit, [])
+    cards = [library.get(f"c.{name}") for name in ("first", "second", "third")]
+    assert library.dangling(cards) == ()  # what was undone is remembered, too
+
+    here.reject("gemm", StepRecord("Remove mine"), {"kernel.c": b"mine"})
+    last = there.accept("gemm", StepRecord("Remove more"), {"kernel.c": b"i"})
+    theirs.save(named("c.fourth", evidence=citing("gemm", last.commit)))
+    assert bring(library, theirs).lineages == ("gemm-2",)
+    assert here.head("gemm").commit == other.commit
+    assert library.get("c.fourth").evidence == citing("gemm-2", last.commit)
+    plain(library.path, "fsck", "--strict", "--no-dangling")
+
+
 def test_a_later_version_of_a_trusted_lineage_is_not_trusted_by_itself(
     library: Library, theirs: Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,7 +1,8 @@
 """Bringing the lineages that pulled cards cite, so that their evidence leads somewhere here, too.
 
 Evidence names a commit, and what the lineage that has it is called where the card is. A lineage whose name is taken
-here by another one comes under a further name, and the pulled cards say that one.
+here by another one comes under a further name, and the pulled cards say that one. An earlier version, on which nothing
+was decided here and whose code nobody trusts yet, is brought up to date instead.
 """
 
 from __future__ import annotations
@@ -9,17 +10,18 @@ from __future__ import annotations
 import re
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
 from klineage.errors import KlineageError
-from klineage.lineage import Workspace, bundle_create, bundle_here, bundle_open, refs, store
+from klineage.lineage import Taken, Workspace, bundle_create, bundle_here, bundle_open, refs, store
 from klineage.lineage.model import check_id
 from klineage.skill.card import Evidence
 from klineage.skill.file import edited, parse
 from klineage.skill.library.git import GitShelf
 from klineage.skill.library.source import Source
+from klineage.walk import trust
 from klineage.walk.opening import free_id
 
 Names = Mapping[tuple[str, str], str]
@@ -124,8 +126,12 @@ def _bring(workspace: Workspace, source: Source, lineage_id: str) -> str:
             return ""
         found = store.each(workspace.git, refs.WALKS, refs.OPERATIONS)
         taken = {ref.rpartition("/")[2] for ref in found}
-        name = free_id(lineage_id, taken) if lineage_id in taken else lineage_id
-        return bundle_open(bundle, workspace, name)
+        if lineage_id not in taken:
+            return bundle_open(bundle, workspace, lineage_id)
+        if not trust.is_trusted(workspace, lineage_id):  # else what is new would be trusted unseen
+            with suppress(Taken):
+                return bundle_open(bundle, workspace, lineage_id, forward=True)
+        return bundle_open(bundle, workspace, free_id(lineage_id, taken))
 
 
 @contextmanager
