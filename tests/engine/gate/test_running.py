@@ -60,7 +60,7 @@ def test_cancel_ends_a_spinning_kernel(executor: LocalExecutor, rows: Workload, 
     assert result is not None
     assert (result.verdict, result.reason) == (Verdict.SKIPPED, "cancelled")  # else a timeout, in a minute
     assert report.verdict is Verdict.SKIPPED
-    assert all(not children(pid) for pid in executor.pids())
+    assert wait_until(lambda: not any(children(pid) for pid in executor.pids()))
 
 
 def test_a_gate_cancelled_before_it_starts_runs_nothing(rows: Workload, c: MakeC, cache_home: Path) -> None:
