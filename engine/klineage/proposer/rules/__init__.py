@@ -96,15 +96,19 @@ def derive(action: str, simpler: Kernel, locus: str, settings: dict[str, str]) -
     """
     rules = [r for r in RULES[simpler.surface] if action in (r.name, f"rules:{r.name}")]
     rules = rules or [r for r in RULES[simpler.surface] if r.action == action]
-    reason = f"no rule adds {action!r} to a {simpler.surface} kernel"
+    reasons: dict[str, str] = {}
     for rule in rules:
         try:
             source = apply_edits(simpler.source, rule.apply(simpler, locus, without_comments(settings)))
         except NotApplicable as error:
-            reason = error.reason
+            reasons[rule.name] = error.reason
             continue
         return restore_comments(parse(simpler.surface, simpler.filename, source), settings)
-    raise NotApplicable(reason)
+    if len(reasons) > 1:
+        raise NotApplicable("; ".join(f"{name}: {reason}" for name, reason in reasons.items()))
+    raise NotApplicable(
+        next(iter(reasons.values()), f"no rule adds {action!r} to a {simpler.surface} kernel")
+    )
 
 
 def taken_out(name: str, kernel: Kernel, removes: Sequence[Feature]) -> Kernel:
