@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 import shutil
-import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -28,6 +27,7 @@ def write(skills: Iterable[Skill], folder: Path, *, force: bool = False) -> tupl
     """
     planned = [(skill, folder / skill.name) for skill in skills]
     for skill, place in planned:
+        _finish(place)
         if not (place.is_symlink() or place.exists()) or force:
             continue
         if not _exported(place):
@@ -100,26 +100,46 @@ def _foreign(place: Path) -> Iterator[Path]:
 def _write(skill: Skill, place: Path) -> None:
     """Beside the old folder first, so that nobody ever reads half a skill."""
     place.parent.mkdir(parents=True, exist_ok=True)
-    new = Path(tempfile.mkdtemp(dir=place.parent, prefix=f".{skill.name}-"))
+    new, old = _beside(place)
     try:
-        for path, data in skill.files.items():
-            file = new / path
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_bytes(data)
-        for theirs in list(_foreign(place)) if place.is_dir() and not place.is_symlink() else ():
-            copy = new / theirs.relative_to(place)
-            if not copy.exists():
-                copy.parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy2(theirs, copy, follow_symlinks=False)
-        new.chmod(0o755)
-        if place.is_symlink() or place.is_file():
-            place.unlink()
-        elif place.exists():
-            shutil.rmtree(place)
+        _build(skill, place, new)
+        if place.is_symlink() or place.exists():
+            place.rename(old)
         new.rename(place)
-    except BaseException:
-        shutil.rmtree(new, ignore_errors=True)
-        raise
+    finally:
+        _finish(place)
+
+
+def _build(skill: Skill, place: Path, new: Path) -> None:
+    """The files of the skill, and those of somebody else that are in the place of the old one."""
+    for path, data in skill.files.items():
+        file = new / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(data)
+    for theirs in list(_foreign(place)) if place.is_dir() and not place.is_symlink() else ():
+        copy = new / theirs.relative_to(place)
+        if not copy.exists():
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(theirs, copy, follow_symlinks=False)
+
+
+def _beside(place: Path) -> tuple[Path, Path]:
+    new, old = (place.parent / f".{place.name}.klineage-{word}" for word in ("new", "old"))
+    return new, old
+
+
+def _finish(place: Path) -> None:
+    """Clear away what a write, killed or not, left beside the folder; one that was killed between its two renames is
+    taken back first."""
+    new, old = _beside(place)
+    if old.exists() and not place.exists():
+        old.rename(place)
+    if new.exists():
+        shutil.rmtree(new)
+    if old.is_symlink() or old.is_file():
+        old.unlink()
+    elif old.exists():
+        shutil.rmtree(old)
 
 
 def _remove(place: Path) -> None:

@@ -211,6 +211,32 @@ def test_a_file_of_somebody_else_outlives_every_export(tmp_path: Path) -> None:
     assert set(theirs) < set(files(place))
 
 
+@pytest.mark.parametrize("renames", [0, 1, 2])
+def test_a_killed_export_loses_nobodys_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, renames: int
+) -> None:
+    made = skills(LIBRARY, "one")
+    (place,) = write(made, tmp_path)
+    (place / "mine.md").write_text("mine")
+    left, original = renames, Path.rename
+
+    def rename(self: Path, target: Path) -> Path:
+        nonlocal left
+        if left == 0:
+            raise KeyboardInterrupt
+        left -= 1
+        return original(self, target)
+
+    with monkeypatch.context() as killed:
+        killed.setattr(Path, "rename", rename)
+        killed.setattr("shutil.rmtree", lambda *_: rename(tmp_path / "none", tmp_path / "none"))
+        with pytest.raises(KeyboardInterrupt):
+            write(skills(LIBRARY[:1], "one"), tmp_path)
+    write(made, tmp_path)
+    assert files(place) == sorted(["mine.md", *made[0].files])
+    assert [child.name for child in tmp_path.iterdir()] == [place.name]
+
+
 @pytest.mark.parametrize("name", ["", "Upper", "a--b", "-a", "a b", "x" * 65])
 def test_a_name_that_the_format_refuses(name: str) -> None:
     with pytest.raises(KlineageError, match="cannot name an Agent Skill"):
