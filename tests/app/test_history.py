@@ -49,10 +49,13 @@ async def opened(
 
 
 async def settle(pilot: Pilot[int]) -> None:
-    for _ in range(3):
+    """The workspace is open, and every job has ended, has been heard and began no other."""
+    app, quiet = pilot.app, 0
+    while quiet < 3:
         await pilot.pause()
-        await pilot.app.workers.wait_for_complete()
-    await pilot.pause()
+        busy = app.workspace is None or any(not job.is_finished for job in app.workers)  # type: ignore[attr-defined]
+        quiet = 0 if busy else quiet + 1
+        await app.workers.wait_for_complete()
 
 
 async def press(pilot: Pilot[int], *keys: str) -> None:
