@@ -32,9 +32,11 @@ async def test_sizes_from_tiny_to_wide_and_back(make_app: MakeApp) -> None:
     app = make_app()
     async with app.run_test(size=(20, 5)) as pilot:
         await until(lambda: isinstance(app.screen, InduceScreen) and app.screen.is_mounted)
-        await pilot.pause()
-        visible = [widget for widget in app.screen.children if widget.display]
-        assert [type(widget) for widget in visible] == [TooSmall]
+
+        def visible() -> list[type]:
+            return [type(widget) for widget in app.screen.children if widget.display]
+
+        await until(lambda: visible() == [TooSmall])
         assert len(str(app.screen.query_one(TooSmall).render())) <= 2 * 20
         for size, shown in (
             ((80, 24), {"#right"}),
@@ -44,9 +46,10 @@ async def test_sizes_from_tiny_to_wide_and_back(make_app: MakeApp) -> None:
             ((80, 24), {"#right"}),
         ):
             await pilot.resize_terminal(*size)
-            await pilot.pause()
-            panes = ("#lineage", "#kernel", "#right")
-            assert {name for name in panes if app.screen.query_one(name).size.width} == shown, size
+            panes = [app.screen.query_one(name) for name in ("#lineage", "#kernel", "#right")]
+            await until(
+                lambda panes=panes, shown=shown: {f"#{p.id}" for p in panes if p.size.width} == shown  # type: ignore[misc]
+            )
 
 
 async def test_tabs_at_80x24_reach_every_pane(make_app: MakeApp) -> None:
@@ -57,7 +60,7 @@ async def test_tabs_at_80x24_reach_every_pane(make_app: MakeApp) -> None:
             await pilot.press("tab")
             assert app.focused is not None
             assert app.focused.id == view
-            assert app.focused.size.height > 3
+            await until(lambda: app.focused is not None and app.focused.size.height > 3)
 
 
 async def test_at_80x24_a_gate_is_shown_where_it_runs(make_app: MakeApp) -> None:
@@ -68,7 +71,8 @@ async def test_at_80x24_a_gate_is_shown_where_it_runs(make_app: MakeApp) -> None
         assert app.focused is not None
         assert app.focused.id == "lineage-view"
         await pilot.press("g")
-        assert app.screen.query_one("#gate").size.width, "the verb's progress is on screen"
+        gate = app.screen.query_one("#gate")
+        await until(lambda: gate.size.width)  # the verb's progress is on screen
         await pilot.press("escape")
 
 
