@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import pytest
-from textual.app import App
 from textual.containers import Vertical
 from textual.widgets import Static
 
 from klineage_tui.actions import keymap
+from klineage_tui.key_order import KeysInOrder
 from klineage_tui.screens.card_lists import Choose, choice_line, choice_names
 from klineage_tui.themes import DEFAULT, load_themes
 from klineage_tui.widgets.lines import LineView
 
+from .driving import until
+
 NAMES = ["gemm-c", "experts/conv2d/c/kernel.c less " + ", ".join(f"mechanism_{n}" for n in range(9)), "last"]
 
 
-class Host(App[None]):
+class Host(KeysInOrder[None]):
     """Shows one list, and keeps what was chosen."""
 
     chosen = ""
@@ -37,10 +39,10 @@ class Host(App[None]):
 async def test_a_list_shows_all_of_the_row_under_the_cursor_and_its_keys(size: tuple[int, int]) -> None:
     app = Host()
     async with app.run_test(size=size) as pilot:
-        await pilot.pause()
+        await until(lambda: isinstance(app.screen, Choose) and app.screen.focused is not None)
         await pilot.press("j")
         assert app.screen.query_one(LineView).cursor_row == 1
-        await pilot.pause()
+        await until(lambda: app.screen.query_one("#choose-whole", Static).region.height)
         box = app.screen.query_one(Vertical).region
         whole, keys = app.screen.query_one("#choose-whole", Static), app.screen.query_one(".keys", Static)
         assert str(whole.render()) == f"{NAMES[1]}: rule fits"
@@ -48,4 +50,5 @@ async def test_a_list_shows_all_of_the_row_under_the_cursor_and_its_keys(size: t
         for part in (whole, keys, app.screen.query_one(LineView)):
             assert part.region.height and box.contains_region(part.region), f"{part} is not shown whole"
         await pilot.press("j", "k", "k", "j", "enter")
+        await until(lambda: app.chosen)
     assert app.chosen == NAMES[1]
