@@ -149,7 +149,7 @@ def _said(process: subprocess.Popen[str] | None) -> str | None:
         return None
     with process:
         try:
-            text = process.communicate(timeout=10)[0]
+            text = process.communicate(timeout=30)[0]
         except subprocess.TimeoutExpired:
             process.kill()
             return None

@@ -33,7 +33,7 @@ from klineage.worker.buffers import (
 from klineage.worker.faults import WorkerError
 
 Tensors = dict[str, tuple[str, tuple[int, ...]]]
-LOAD_SECONDS = 20.0  # far more than any import; what the functions may take is the policy's business
+LOAD_SECONDS = 60.0  # far more than any import, torch on a busy machine too; what the functions may take is the policy's business
 # A child is in a session of its own: nobody interrupts it but the workload itself.
 _RAISED = (Exception, SystemExit, KeyboardInterrupt)
 
