@@ -318,6 +318,22 @@ def test_an_edit_turns_a_probe_stale_and_probing_again_renews_it(
     assert len([r for r in again.risks if r.origin == "probe"]) == 1
 
 
+def test_a_probe_that_cannot_be_made_says_why_in_the_card(library: Library, copied: Workspace) -> None:
+    """Else the card would be said to wait for a probe that was tried, for good."""
+    asked = Precondition("p1", "pipeline", "Blocks first.", probe=Probe("feature", {"name": "cache_block"}))
+    prose = Precondition("p2", "layout", "Rows.")
+    library.save(_card(copied, asked, prose), "Ann", "mine")
+    card, done = probe_card(library, "c.tile")
+    first, second = card.preconditions
+    assert [one.finding.outcome for one in done] == ["untested", "untested"]
+    assert first.probe is not None and first.probe.outcome == "untested" and not first.probe.evidence
+    assert first.probe.found == done[0].finding.found != "" and second == prose
+    assert library.get("c.tile") == card and not probe_is_stale(first)
+    count = len(library.history("c.tile"))
+    probe_card(library, "c.tile")
+    assert len(library.history("c.tile")) == count, "what is known already is not written again"
+
+
 def test_a_card_that_nothing_breaks_says_what_was_tried(
     library: Library, copied: Workspace, monkeypatch: Patch
 ) -> None:

@@ -102,7 +102,7 @@ def trials(card: Card) -> Iterator[Problem]:
         if probe.outcome == "untested":
             if card.status == "admitted":
                 text = (
-                    f"the probe of {precondition.key} ran and showed nothing: {probe.found}"
+                    f"the probe of {precondition.key} showed nothing: {probe.found}"
                     if probe.found
                     else f"it is admitted, and the probe of {precondition.key} has never run; klineage probe runs it"
                 )

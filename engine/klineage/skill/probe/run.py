@@ -11,11 +11,11 @@ from klineage.skill.card import Card, Precondition, Probe
 from klineage.skill.library.library import Library
 from klineage.skill.probe.choosing import Violated, Violation, violation
 from klineage.skill.probe.judging import Judge
-from klineage.skill.probe.recording import doubted, recorded
+from klineage.skill.probe.recording import doubted, recorded, with_precondition
 from klineage.skill.probe.renumbering import Untestable
 from klineage.skill.probe.search import Boundary, search, with_boundary
 from klineage.skill.probe.state import State, states_of
-from klineage.skill.probe.weighing import Finding
+from klineage.skill.probe.weighing import Finding, cut
 from klineage.skill.staleness import probe_is_stale
 
 _MOST_STATES = 3  # of a card's own states that are tried until one says something
@@ -79,7 +79,7 @@ def _on(card: Card, own: Precondition, state: State, judge: Judge, searching: bo
     except Violated as already:
         return Probed(own.key, judge.as_it_is(state, str(already)), "", {}, state)
     except Untestable as reason:
-        return Probed(own.key, Finding("untested", str(reason)))
+        return Probed(own.key, Finding("untested", str(reason)), "", {}, state)
     judge = replace(judge, code=found.settings.get("code", ""))
     finding = judge(state, found.state, found.words)
     probed = Probed(own.key, finding, found.change, dict(found.settings), state)
@@ -104,16 +104,19 @@ def precondition_of(card: Card, key: str) -> Precondition:
 
 
 def written(card: Card, probed: Probed) -> Card:
-    """The card with what became of a precondition; unchanged where no violation could be made.
+    """The card with what became of a precondition.
 
-    A precondition that the card's own state does not meet, and yet gains, is doubted.
+    A precondition that the card's own state does not meet, and yet gains, is doubted. Where no violation can be made, a
+    probe that showed nothing so far says why.
     """
     state = probed.state
     if state is None or not any(p.key == probed.key for p in card.preconditions):
         return card
+    own = precondition_of(card, probed.key)
+    if not probed.change and not probed.finding.reports:
+        return _without_violation(card, own, probed.finding)
     if not probed.change:
         return doubted(card, probed.key, probed.finding, state.lineage, state.commit)
-    own = precondition_of(card, probed.key)
     fresh = own.probe is not None and own.probe.outcome != "untested" and not probe_is_stale(own)
     if probed.finding.outcome == "untested" and fresh:
         return card  # a noisy day takes back nothing that was seen
@@ -123,6 +126,14 @@ def written(card: Card, probed: Probed) -> Card:
     if probed.boundary is not None:
         card = with_boundary(card, probed.key, probed.boundary, state.lineage, state.commit)
     return card
+
+
+def _without_violation(card: Card, own: Precondition, finding: Finding) -> Card:
+    if own.probe is None or own.probe.outcome != "untested":
+        return card
+    return with_precondition(
+        card, replace(own, probe=replace(own.probe, found=cut(finding.found), evidence=()))
+    )
 
 
 def probe_card(
