@@ -82,7 +82,7 @@ async def tell(app: KlineageApp, folder: Path) -> None:
         await pilot.press("S")
         dialog = await shown(app, SealDialog)
         await pilot.press("enter")
-        await until(lambda: "Sealed:" in str(dialog.query_one("#seal-text", Static).render()))
+        await until(lambda: "Sealed:" in str(dialog.query_one(".question", Static).render()))
         await pilot.press("enter", "2")
         history = await shown(app, HistoryScreen)
         await until(lambda: history._shows_forward and history._comparison)
