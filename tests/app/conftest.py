@@ -32,6 +32,9 @@ def patient_fingers(monkeypatch: pytest.MonkeyPatch) -> None:
         await press(pilot, *keys)
         if isinstance(pilot.app, KeysInOrder):
             await handled(pilot.app)
+        else:
+            for _ in range(5):  # from the focused widget up to the app
+                await pilot._wait_for_screen()
 
     monkeypatch.setattr(Pilot, "press", pressed)
 
