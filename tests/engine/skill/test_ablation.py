@@ -134,6 +134,31 @@ def test_noise_is_no_reason_to_need_another(workspace: Workspace, monkeypatch: p
     assert row.needs == () and row.why == ""
 
 
+@pytest.mark.parametrize(("half", "needed"), [(0.01, ("K1 restrict",)), (0.09, ())])
+def test_one_needs_another_only_where_it_is_shown_to_be_worth_less_without(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch, half: float, needed: tuple[str, ...]
+) -> None:
+    """Blocks gain 1.08x in order, and 1.01x on the naive form, which an interval of 9 % does not tell apart."""
+
+    def judged(
+        kernel: Kernel, baseline: Kernel | None, workload: Workload, platform: str, **_: object
+    ) -> Report:
+        names, before = (
+            {f.name for f in rules.features(one)} if one else set() for one in (kernel, baseline)
+        )
+        gain = 1.0
+        if "cache_block" in names - before:
+            gain = 1.08 if "restrict" in names else 1.01
+        showed = Showed(1 / gain, half if gain == 1.01 else 0.01)
+        return report(kernel, baseline or kernel, workload, platform, showed)
+
+    monkeypatch.setattr(ablation_module, "judged", judged)
+    row = next(row for row in ablate(workspace, "gemm-c").rows if row.action == "cache_block")
+    assert row.in_order.pays
+    assert not row.first.pays
+    assert row.needs == needed
+
+
 def test_it_is_offered_as_contract_and_scope(found: Ablation) -> None:
     by_action = {offer.action: offer for offer in offers(found)}
     assert set(by_action) == {"register_tiling", "simd", "layout_pack", "alignment"}

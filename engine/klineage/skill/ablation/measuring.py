@@ -241,13 +241,14 @@ def _stands_on(
 ) -> tuple[tuple[Worth, ...], tuple[str, ...], str]:
     """(worth on prefixes, names of the steps that it needs, one sentence).
 
-    Noise shows nothing: where it is all that keeps one from applying or paying, the optimization stands on nothing.
+    Noise shows nothing: where it is all that keeps one from applying or paying, the optimization stands on nothing. So
+    it is where intervals do not tell what it is worth there from what it is worth in order.
     """
     if at == 0 or first.undecided or in_order.undecided:
         return (), (), ""
     if not first.applies and not in_order.pays:
         below, at_least = _deepest(bench, at, lambda worth: worth.applies)
-    elif in_order.pays and not first.pays:
+    elif in_order.pays and not first.pays and not _as_good(first, in_order):
         below, at_least = _deepest(bench, at, lambda worth: worth.pays)
     else:
         return (), (), ""
@@ -257,10 +258,18 @@ def _stands_on(
     name = f"K{enabling.number} {enabling.action}"
     verb = "pays" if in_order.pays else "applies"
     failing = below[-1] if below and below[-1].state == f"K{at_least - 1}" else first
-    if failing.undecided:
+    if failing.undecided or _as_good(failing, in_order):
         return below, (), ""
     how = failing.problem or "it is within noise or worse there"
     return below, (name,), f"{verb} only after {name}: on {failing.state} {how}"
+
+
+def _as_good(there: Worth, in_order: Worth) -> bool:
+    """Whether an optimization may be worth as much there as in order, for all that was measured."""
+    gain = in_order.gain
+    return gain is not None and any(
+        one.quantity == gain.quantity and one.high >= gain.low for one in there.measured
+    )
 
 
 def _deepest(bench: _Bench, at: int, holds: Callable[[Worth], bool]) -> tuple[tuple[Worth, ...], int]:
