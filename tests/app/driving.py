@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from typing import Any
 
+from textual.app import App
 from textual.css.query import NoMatches
 from textual.pilot import Pilot
+from textual.screen import Screen
 from textual.widgets import Static
 
 from klineage_tui.app import KlineageApp
@@ -49,9 +52,14 @@ async def gated(app: KlineageApp, pilot: Pilot[int]) -> None:
     await until(lambda: "accepts it" in text(app, "#gate-view"))
 
 
+def ready(app: App[Any], kind: type[Screen[Any]]) -> bool:
+    """Whether a screen of this kind is on top, whole, and has the focus: it takes keys."""
+    return isinstance(app.screen, kind) and app.screen.is_mounted and app.screen.focused is not None
+
+
 async def named_as_offered(app: KlineageApp, pilot: Pilot[int]) -> None:
     """The dialog after an edit, answered with what it offers."""
-    await until(lambda: isinstance(app.screen, NameStep) and app.screen.focused is not None)
+    await until(lambda: ready(app, NameStep))
     await pilot.press("enter")
     await until(lambda: not isinstance(app.screen, NameStep))
 

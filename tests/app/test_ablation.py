@@ -39,7 +39,7 @@ from klineage_tui.themes import load_themes
 from klineage_tui.widgets.pane import Pane
 
 from ..engine.skill.lineages import Lineage, Showed, failed, report
-from .driving import SIZE, said, until
+from .driving import SIZE, ready, said, until
 
 LINEAGE = "softmax-c"
 CARD = "c.vector-types"
@@ -143,7 +143,7 @@ async def test_a_lineage_is_measured_and_what_follows_goes_into_its_cards(
         assert "pays only after K3 alignment" in text(app, "worth_view")
         assert "could require alignment" in text(app, "worth_view")
         await pilot.press("r")
-        await until(lambda: isinstance(app.screen, AskReason) and app.screen.focused is not None)
+        await until(lambda: ready(app, AskReason))
         await pilot.press("enter")
         await until(lambda: f"{CARD} requires alignment" in said(app))
         await until(lambda: "could require" not in text(app, "worth_view"))

@@ -39,7 +39,7 @@ from klineage_tui.widgets.lines import LineView
 from klineage_tui.widgets.pane import Pane
 
 from ..engine.skill.lineages import Lineage, Showed
-from .driving import SIZE, said, until
+from .driving import SIZE, ready, said, until
 
 LINEAGE = "softmax-c"
 CARD = "c.vector-types"
@@ -117,7 +117,7 @@ async def on(app: KlineageApp, pilot: Pilot[int], ref: Ref) -> None:
 
 async def answer(app: KlineageApp, pilot: Pilot[int], **values: str) -> None:
     """Fill the dialog of a field, and send it."""
-    await until(lambda: isinstance(app.screen, FieldDialog) and app.screen.focused is not None)
+    await until(lambda: ready(app, FieldDialog))
     for name, value in values.items():
         app.screen.query_one(f"#field-{name}", Input).value = value
     await pilot.pause()
@@ -125,14 +125,14 @@ async def answer(app: KlineageApp, pilot: Pilot[int], **values: str) -> None:
 
 
 async def because(app: KlineageApp, pilot: Pilot[int], reason: str) -> None:
-    await until(lambda: isinstance(app.screen, AskReason) and app.screen.focused is not None)
+    await until(lambda: ready(app, AskReason))
     await pilot.press(*reason, "enter")
 
 
 async def tried_on_bmm(app: KlineageApp, pilot: Pilot[int]) -> None:
     """Begin a trial where the card gains so much that no noise hides it."""
     await pilot.press("g")
-    await until(lambda: isinstance(app.screen, Choose) and app.screen.focused is not None, 60)
+    await until(lambda: ready(app, Choose), 60)
     choose = app.screen
     assert isinstance(choose, Choose)
     rows = [suggestion.target.name for suggestion, _ in choose._rows]  # type: ignore[attr-defined]
@@ -277,7 +277,7 @@ async def test_checks_on_a_kernel_then_the_lines_behind_a_claim_then_history(
     async with app.run_test(size=SIZE, notifications=True) as pilot:
         await opened(app, pilot)
         await pilot.press("c")
-        await until(lambda: isinstance(app.screen, Choose) and app.screen.focused is not None)
+        await until(lambda: ready(app, Choose))
         await pilot.press("enter")
         await until(lambda: "there:" in field(app, Ref("precondition", "p3")), 60)
         assert "checked on" in cards(app).query_one("#card", Pane).title_text
@@ -396,7 +396,7 @@ async def test_two_cards_become_one_and_two_again(library: Library, own_folders:
         assert f"{CARD} and c.simd-else cannot be one card: they provide different features" in said(app)
         await at(app, pilot, "c.unroll")
         await pilot.press("M")
-        await until(lambda: isinstance(app.screen, Choose) and app.screen.focused is not None)
+        await until(lambda: ready(app, Choose))
         await pilot.press("enter")
         await because(app, pilot, "one and the same")
         await until(lambda: "x retired   c.unroll-more" in text(app, "queue_view"))

@@ -20,7 +20,20 @@ from klineage_tui.screens.naming import NameStep, Seen, explained, seen_in_words
 from klineage_tui.widgets.hunk_view import HunkView
 from klineage_tui.widgets.title_row import TitleRow
 
-from .driving import SIZE, MakeApp, about, gated, induce, loaded, named_as_offered, said, text, title, until
+from .driving import (
+    SIZE,
+    MakeApp,
+    about,
+    gated,
+    induce,
+    loaded,
+    named_as_offered,
+    ready,
+    said,
+    text,
+    title,
+    until,
+)
 
 
 async def at_the_pragmas(app: KlineageApp, pilot: Pilot[int]) -> None:
@@ -45,7 +58,7 @@ async def test_some_changes_become_the_proposal_and_then_a_step(make_app: MakeAp
     async with app.run_test(size=(80, 24), notifications=True) as pilot:
         await at_the_pragmas(app, pilot)
         await pilot.press("c")
-        await until(lambda: isinstance(app.screen, HunkScreen) and app.screen.focused is not None)
+        await until(lambda: ready(app, HunkScreen))
         heading = app.screen.query_one("#hunks-title", TitleRow)
         assert "3 of 3 taken" in heading.text
         await pilot.press("a", "enter")
@@ -55,7 +68,7 @@ async def test_some_changes_become_the_proposal_and_then_a_step(make_app: MakeAp
         lines = [app.screen.query_one(HunkView).document.line(row) for row in range(9)]
         assert [line.gutter[0][0] for line in lines if "#pragma" in line.text] == ["[ ] "]
         await pilot.press("enter")
-        await until(lambda: isinstance(app.screen, NameStep) and app.screen.focused is not None)
+        await until(lambda: ready(app, NameStep))
         assert typed(app, "action") == "unroll"
         await pilot.press("tab", "tab", *"Less", "enter")
         await until(lambda: "Less" in title(app, "#proposal"))
@@ -77,7 +90,7 @@ async def test_every_change_or_none_leaves_the_proposal_alone(make_app: MakeApp,
         await at_the_pragmas(app, pilot)
         for key in ("enter", "escape"):
             await pilot.press("c")
-            await until(lambda: isinstance(app.screen, HunkScreen) and app.screen.focused is not None)
+            await until(lambda: ready(app, HunkScreen))
             await pilot.press(key)
             await until(lambda: isinstance(app.screen, InduceScreen) and app.screen.is_mounted)
         await pilot.press("N")
@@ -98,21 +111,17 @@ async def test_a_slip_and_a_false_claim_come_back_with_the_reason(
     async with app.run_test(size=SIZE, notifications=True) as pilot:
         await at_the_pragmas(app, pilot)
         await pilot.press("E")
-        await until(lambda: isinstance(app.screen, NameStep) and app.screen.focused is not None)
+        await until(lambda: ready(app, NameStep))
         assert (typed(app, "action"), typed(app, "removes")) == ("unroll", "unroll")
         first = app.screen
         await pilot.press(*"unrolll", "enter")
-        await until(
-            lambda: isinstance(app.screen, NameStep) and app.screen is not first and app.screen.is_mounted
-        )
+        await until(lambda: ready(app, NameStep) and app.screen is not first)
         problem = str(app.screen.query_one("#naming-problem", Static).render())
         assert "did you mean 'unroll'?" in problem and "own word" in problem
         second = app.screen
         await until(lambda: app.screen.focused is not None)
         await pilot.press("tab", *"simd", "enter")
-        await until(
-            lambda: isinstance(app.screen, NameStep) and app.screen is not second and app.screen.is_mounted
-        )
+        await until(lambda: ready(app, NameStep) and app.screen is not second)
         assert "still there" in str(app.screen.query_one("#naming-problem", Static).render())
         await until(lambda: app.screen.focused is not None)
         await pilot.press("tab", *"unroll", "enter")
@@ -137,7 +146,7 @@ async def test_going_back_from_the_name_keeps_the_draft(
     async with app.run_test(size=SIZE, notifications=True) as pilot:
         await at_the_pragmas(app, pilot)
         await pilot.press("E")
-        await until(lambda: isinstance(app.screen, NameStep) and app.screen.focused is not None)
+        await until(lambda: ready(app, NameStep))
         await pilot.press("escape")
         await until(lambda: "the draft is kept" in said(app))
         assert "rules:unroll" in about(app)

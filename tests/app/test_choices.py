@@ -12,7 +12,7 @@ from klineage_tui.screens.card_lists import Choose, choice_line, choice_names
 from klineage_tui.themes import DEFAULT, load_themes
 from klineage_tui.widgets.lines import LineView
 
-from .driving import until
+from .driving import ready, until
 
 NAMES = ["gemm-c", "experts/conv2d/c/kernel.c less " + ", ".join(f"mechanism_{n}" for n in range(9)), "last"]
 
@@ -39,7 +39,7 @@ class Host(KeysInOrder[None]):
 async def test_a_list_shows_all_of_the_row_under_the_cursor_and_its_keys(size: tuple[int, int]) -> None:
     app = Host()
     async with app.run_test(size=size) as pilot:
-        await until(lambda: isinstance(app.screen, Choose) and app.screen.focused is not None)
+        await until(lambda: ready(app, Choose))
         await pilot.press("j")
         assert app.screen.query_one(LineView).cursor_row == 1
         await until(lambda: app.screen.query_one("#choose-whole", Static).region.height)

@@ -39,7 +39,7 @@ from klineage_tui.themes import load_themes
 from klineage_tui.widgets.title_row import TitleRow
 
 from ..engine.skill.lineages import Lineage, Showed
-from .driving import SIZE, said, until
+from .driving import SIZE, ready, said, until
 
 LINEAGE = "softmax-c"
 CARD = "c.vector-types"
@@ -128,7 +128,7 @@ async def test_another_target_is_asked_for_and_what_is_wrong_with_it_is_said(
         await pilot.press("4")
         await shown(app)
         await pilot.press("/")
-        await until(lambda: isinstance(app.screen, FieldDialog) and app.screen.focused is not None)
+        await until(lambda: ready(app, FieldDialog))
         dialog = app.screen
         assert isinstance(dialog, FieldDialog)
         dialog.query_one("#field-kernel", Input).value = ""
@@ -153,7 +153,7 @@ async def test_a_kernel_file_of_ones_own_is_looked_at_with_what_it_computes(
         await pilot.press("4")
         await shown(app)
         await pilot.press("/")
-        await until(lambda: isinstance(app.screen, FieldDialog) and app.screen.focused is not None)
+        await until(lambda: ready(app, FieldDialog))
         dialog = app.screen
         assert isinstance(dialog, FieldDialog)
         kernel = dialog.query_one("#field-kernel", Input)
@@ -186,7 +186,7 @@ async def test_cards_are_written_as_skills_and_as_training_records(
         await shown(app)
         for form, to in (("each", tmp_path / "skills"), ("jsonl", tmp_path / "cards.jsonl")):
             await pilot.press("x")
-            await until(lambda: isinstance(app.screen, ExportDialog) and app.screen.focused is not None)
+            await until(lambda: ready(app, ExportDialog))
             app.screen.query_one("#export-form", Input).value = form
             app.screen.query_one("#export-to", Input).value = str(to)
             await pilot.pause()
@@ -219,13 +219,13 @@ async def test_from_nothing_to_lifted_cards(workspace: Workspace, own_folders: P
         await until(lambda: isinstance(app.screen, CardsScreen) and not app.screen._reading)
         assert f"L lifts them from what is sealed: {LINEAGE}" in app.screen.queue_view.placeholder  # type: ignore[attr-defined]
         await pilot.press("L")
-        await until(lambda: isinstance(app.screen, LiftDialog) and app.screen.focused is not None)
+        await until(lambda: ready(app, LiftDialog))
         await pilot.press("escape")
         assert Library.of(workspace).cards() == ()
         await pilot.press("2")
         await until(lambda: app.screen.PLACE == "history" and app.screen.why_not("lift") == "")  # type: ignore[attr-defined]
         await pilot.press("L")
-        await until(lambda: isinstance(app.screen, LiftDialog) and app.screen.focused is not None)
+        await until(lambda: ready(app, LiftDialog))
         await pilot.press("enter")
         await until(lambda: isinstance(app.screen, CardsScreen) and app.screen._queue.items != ())
     assert CARD in {entry.id for entry in Library.of(workspace).cards()}
@@ -249,10 +249,10 @@ async def test_a_pull_asks_whose_words_to_take_where_both_sides_changed_them(
         await pilot.press("3")
         await until(lambda: isinstance(app.screen, CardsScreen) and app.screen._queue.items != ())
         await pilot.press("P")
-        await until(lambda: isinstance(app.screen, PullDialog) and app.screen.focused is not None)
+        await until(lambda: ready(app, PullDialog))
         app.screen.query_one(Input).value = str(tmp_path / "other")
         await pilot.press("enter")
-        await until(lambda: isinstance(app.screen, Choose) and app.screen.focused is not None)
+        await until(lambda: ready(app, Choose))
         assert library.get(CARD).intent == "Ours", "nothing happens before a side is taken"
         await pilot.press("down", "enter")
         await until(lambda: "1 changed" in said(app))
