@@ -1,6 +1,6 @@
 """The CUDA experts on a CPU: every thread is run, one after the other, and what Hopper alone has is written out.
 
-So are two forms of attention that are no experts yet. That is no proof that a GPU agrees; it is one that the arithmetic of
+So are forms of attention and convolution that are no experts yet. That is no proof that a GPU agrees; it is one that the arithmetic of
 threads, places and swizzles is right.
 """
 
@@ -35,6 +35,7 @@ KERNELS = {
     "gemm": EXPERTS / "gemm" / "cuda" / "kernel.cu",
     "fmha": VARIANTS / "fmha" / "specialized.cu",
     "fmha_tma": VARIANTS / "fmha" / "specialized_tma.cu",
+    "conv2d": VARIANTS / "conv2d" / "patches.cu",
 }
 
 # Beyond what the fibers have. Shared memory of a launch is one array; an address in it is its offset there.
@@ -75,7 +76,7 @@ static inline float __half2float(half value) { _Float16 h; memcpy(&h, &value, 2)
 static inline half __float2half(float value) { _Float16 h = (_Float16)value; half found; memcpy(&found, &h, 2); return found; }
 static inline half2 __floats2half2_rn(float x, float y) { return {__float2half(x), __float2half(y)}; }
 #define __grid_constant__
-struct CUtensorMap { const unsigned char *at; int shape[3], box[3]; };
+struct CUtensorMap { const unsigned char *at; int rank, shape[5], box[5]; };
 static void cp_async(uint32_t to, const void *from, bool real) {
   if (real) memcpy(room_of_a_launch + to, from, 16);
   else memset(room_of_a_launch + to, 0, 16);
@@ -180,15 +181,20 @@ def _computes(
 class _Map(ctypes.Structure):
     """What stands for a tensor map in cuda/roles_on_cpu.h."""
 
-    _fields_: ClassVar = [("at", ctypes.c_void_p), ("shape", ctypes.c_int * 3), ("box", ctypes.c_int * 3)]
+    _fields_: ClassVar = [
+        ("at", ctypes.c_void_p),
+        ("rank", ctypes.c_int),
+        ("shape", ctypes.c_int * 5),
+        ("box", ctypes.c_int * 5),
+    ]
 
 
 def _given(argument: cuda_plan.Argument, arrays: dict[str, Any]) -> Any:
     value = argument.value
     if isinstance(value, TensorMap):
-        assert (len(value.shape), value.swizzle, value.type) == (3, 128, "fp16")
-        at = arrays[value.buffer].ctypes.data
-        return ctypes.byref(_Map(at, (ctypes.c_int * 3)(*value.shape), (ctypes.c_int * 3)(*value.box)))
+        assert (value.box[-1], value.swizzle, value.type) == (64, 128, "fp16")
+        extents = [(ctypes.c_int * 5)(*numbers) for numbers in (value.shape, value.box)]
+        return ctypes.byref(_Map(arrays[value.buffer].ctypes.data, len(value.shape), *extents))
     if isinstance(value, str):
         return arrays[value].ctypes.data_as(ctypes.c_void_p)
     return ctypes.c_int(int(value))
@@ -199,3 +205,15 @@ def test_a_block_of_attention_goes_on_to_its_next_queries(library: ctypes.CDLL, 
     """More tiles than blocks, and enough keys that both buffers are filled again and again."""
     dims = {"sequences": 2, "length": 500, "tokens": 700, "heads": 2, "dim": 128}
     _computes(library, name, "normal", "several tiles", dims, blocks=2)
+
+
+@pytest.mark.parametrize(
+    "dims",
+    [
+        {"batch": 1, "height": 8, "width": 8, "channels": 64, "filters": 128, "kernel": 3},
+        {"batch": 2, "height": 11, "width": 21, "channels": 64, "filters": 256, "kernel": 3},
+    ],
+)
+def test_a_convolution_reads_its_taps_from_one_patch(library: ctypes.CDLL, dims: dict[str, int]) -> None:
+    """Whole tiles and cut ones, more filters than a block has, and a last block with idle warpgroups."""
+    _computes(library, "conv2d", "normal", "patches", dims)

@@ -41,16 +41,37 @@ static void copy_async(uint32_t to, const void *from, bool real) {
 static void copies_commit() { copied[current].push_back(std::move(copying[current])), copying[current].clear(); }
 template <int PENDING> static void copies_wait() { wait_until(copied[current], PENDING); }
 static void copies_wait() { copies_commit(), wait_until(copied[current], 0); }
-// Rows of 128 bytes, swizzled; a row outside the tensor is zero.
-static void copy_box(uint32_t to, const CUtensorMap *map, int column, int head, int token, uint32_t barrier) {
-  for (int row = 0; row < map->box[0]; row++)
+// Rows of 128 bytes, swizzled; what lies outside of the tensor is zero. `at` is where the box begins, the fastest extent last.
+static void box_at(uint32_t to, const CUtensorMap *map, std::vector<int> at, uint32_t barrier) {
+  int rows = 1;
+  for (int i = 0; i + 1 < map->rank; i++) rows *= map->box[i];
+  for (int row = 0; row < rows; row++) {
+    bool inside = true;
+    size_t from = 0;
+    for (int i = 0, left = row, under = rows; i + 1 < map->rank; i++) {
+      under /= map->box[i];
+      const int place = at[i] + left / under;
+      left %= under;
+      inside = inside && place >= 0 && place < map->shape[i];
+      from = from * map->shape[i] + place;
+    }
+    from = from * map->shape[map->rank - 1] + at[map->rank - 1];
     for (int piece = 0; piece < 8; piece++) {
       const uint32_t place = to + row * 128 + piece * 16;
-      const size_t from = ((size_t)(token + row) * map->shape[1] + head) * map->shape[2] + column + piece * 8;
-      cp_async(place ^ (place >> 7 & 7) << 4, map->at + 2 * from, token + row < map->shape[0]);
+      cp_async(place ^ (place >> 7 & 7) << 4, map->at + 2 * (from + piece * 8), inside);
     }
-  barrier_at(barrier).bytes -= map->box[0] * 128;
+  }
+  barrier_at(barrier).bytes -= rows * 128;
   end_phase(barrier_at(barrier));
+}
+static void copy_box(uint32_t to, const CUtensorMap *map, int column, int head, int token, uint32_t barrier) {
+  box_at(to, map, {token, head, column}, barrier);
+}
+static void copy_patch(uint32_t to, const CUtensorMap *map, int column, int row, int image, uint32_t barrier) {
+  box_at(to, map, {image, row, column, 0}, barrier);
+}
+static void copy_weights(uint32_t to, const CUtensorMap *map, int filter, int row, uint32_t barrier) {
+  box_at(to, map, {row, filter}, barrier);
 }
 static float half_at(uint32_t address) {
   address ^= (address >> 7 & 7) << 4;
@@ -75,28 +96,47 @@ template <typename Left, typename Right> static void product(float *d, int count
     d[i] = sum;
   }
 }
+// Lines of 128 bytes that are contiguous along the sum, eight by eight.
+static float along(uint64_t descriptor, int line, int k) {
+  const uint32_t eight = (uint32_t)(descriptor >> 32 & 0x3fff) * 16;
+  return half_at(place(descriptor) + line / 8 * eight + line % 8 * 128 + k * 2);
+}
+// Lines of 128 bytes across the sum: 64 columns each, the next 64 some bytes on.
+static float across(uint64_t descriptor, int column, int k) {
+  const uint32_t next = (uint32_t)(descriptor >> 16 & 0x3fff) * 16;
+  return half_at(place(descriptor) + column / 64 * next + k * 128 + column % 64 * 2);
+}
+static void check_swizzle(uint64_t descriptor) { if (descriptor >> 62 != 1) abort(); }
 template <int COUNT> static void multiply_scores(float (&d)[COUNT], uint64_t queries, uint64_t keys, int add) {
-  if (queries >> 16 != 0x400000400001 || keys >> 16 != 0x400000400001) abort();
+  check_swizzle(queries), check_swizzle(keys);
   float *to = d;
   multiplying[current].push_back([=] {
-    product(to, COUNT, add, [=](int row, int k) { return half_at(place(queries) + row * 128 + k * 2); },
-            [=](int column, int k) { return half_at(place(keys) + column * 128 + k * 2); });
+    product(to, COUNT, add, [=](int row, int k) { return along(queries, row, k); },
+            [=](int column, int k) { return along(keys, column, k); });
+  });
+}
+static void multiply_tap(float (&d)[64], uint64_t pixels, uint64_t weights) {
+  check_swizzle(pixels), check_swizzle(weights);
+  float *to = d;
+  multiplying[current].push_back([=] {
+    product(to, 64, true, [=](int row, int k) { return along(pixels, row, k); },
+            [=](int column, int k) { return across(weights, column, k); });
   });
 }
 // Four registers of each thread of a warp are 16 x 16 weights: rows lane / 4 and eight on, columns 2 * (lane % 4) and eight on.
 static uint32_t weights_of[1024][32][4];
 static void multiply_values(float (&d)[64], const uint32_t *weights, uint64_t values) {
-  if (values >> 32 != 0x40000040) abort();
+  check_swizzle(values);
   const unsigned thread = current, step = multiplying[thread].size();
   memcpy(weights_of[thread][step], weights, 16);
-  const uint32_t half_on = (uint32_t)(values >> 16 & 0x3fff) * 16, warp = thread / 32 * 32;
+  const uint32_t warp = thread / 32 * 32;
   float *to = d;
   multiplying[thread].push_back([=] {
     product(to, 64, true, [=](int row, int k) {
       half pair[2];
       memcpy(pair, &weights_of[warp + row % 8 * 4 + k % 8 / 2][step][row / 8 % 2 + k / 8 * 2], 4);
       return __half2float(pair[k % 2]);
-    }, [=](int column, int k) { return half_at(place(values) + column / 64 * half_on + k * 128 + column % 64 * 2); });
+    }, [=](int column, int k) { return across(values, column, k); });
   });
 }
 static float exp2_fast(float x) { return exp2f(x); }
