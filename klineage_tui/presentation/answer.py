@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
@@ -46,7 +47,7 @@ def answer_lines(view: AnswerView, width: int) -> list[Line]:
     """Status, the person's hint, what a walk has decided, the answer as far as it has come, and the way out."""
     lines: list[Line] = []
     for step in view.steps or ():
-        lines += _wrapped(step, width, "strong")
+        lines += _decided(step, width)
     lines.append(compose((sanitize(view.status), "muted")))
     if view.hint:
         lines += _wrapped(f"told: {view.hint}", width, "muted")
@@ -65,6 +66,13 @@ def answer_lines(view: AnswerView, width: int) -> list[Line]:
         )
     )
     return lines
+
+
+def _decided(step: str, width: int) -> list[Line]:
+    """A row of a walk, broken between words; what it goes on with is set in, so that each row stands out."""
+    safe = " ".join(sanitize_lines(step))
+    rows = textwrap.wrap(safe, max(16, width), subsequent_indent="     ", break_on_hyphens=False)
+    return [compose((row, "strong")) for row in rows]
 
 
 def _wrapped(text: str, width: int, role: str) -> list[Line]:

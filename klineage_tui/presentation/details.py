@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 _LABEL = 12
 _COUNTS = "counts, not time"
+_TIMES = re.compile(r"(\S+) ms of (\S+) ms")  # as a step records them: its own, then that of the state before
 _COUNTED = ("more-work", "same-work", "less-work", "mixed-work")
 
 
@@ -90,7 +92,7 @@ def _gate(step: Step, cells: int) -> Iterator[Line]:
 
 def _profile(step: Step, cells: int) -> Iterator[Line]:
     """Ratio before times, the trust tag beside the numbers, and counts called counts."""
-    text = step.profile
+    text = _TIMES.sub(r"\2 → \1 ms", step.profile)
     if not step.effect:  # too noisy, say: there is a sentence, but no effect
         yield from _field("profile", text, cells)
         return

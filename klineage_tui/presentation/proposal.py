@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from klineage_tui.text.diff import LineOp
 
 
-_SETTINGS_CELLS = 56
+_SETTINGS_CELLS = 76  # a row of the narrowest terminal, two of a column beside others
 
 
 def proposal_title(queue: Queue) -> tuple[list[tuple[str, str]], str]:
@@ -31,7 +31,7 @@ def proposal_title(queue: Queue) -> tuple[list[tuple[str, str]], str]:
 def about(proposal: Proposal) -> list[tuple[str, str]]:
     """What stands above the diff, as styled parts: who takes what away where; why; the settings that go.
 
-    Settings come last and in one row: they may be long, and the diff shows them too.
+    Settings come last and in few words: they may be long, and the diff shows them too.
     """
     candidate = proposal.candidate
     names = ", ".join(dict.fromkeys(feature.name for feature in candidate.removes))
@@ -46,7 +46,7 @@ def about(proposal: Proposal) -> list[tuple[str, str]]:
     why = f"rejected here: {proposal.reason}" if proposal.standing == "rejected" else candidate.rationale
     parts.append(("\n" + sanitize(" ".join(why.split())), "$foreground"))
     return (
-        [*parts, ("\n" + clip("recorded: " + sanitize(settings), _SETTINGS_CELLS), "$muted")]
+        [*parts, ("\n" + clip("settings: " + sanitize(settings), _SETTINGS_CELLS), "$muted")]
         if settings
         else parts
     )

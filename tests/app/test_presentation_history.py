@@ -134,6 +134,12 @@ def test_a_profile_without_a_number_is_said_to_have_none() -> None:
     assert outcome(WALK[1]).startswith("SLOWER  2.00x [1, 2]")
 
 
+def test_a_time_stands_after_the_one_that_it_is_compared_with() -> None:
+    """As the gate shows it: the state before, then this one."""
+    timed = replace(WALK[1], profile="[1.75, 1.79] 0.342 ms of 0.193 ms (cuda-event, paper)", ratio=1.77)
+    assert outcome(timed).startswith("SLOWER  1.77x [1.75, 1.79] 0.193 → 0.342 ms (cuda-event, paper)")
+
+
 def test_counts_are_never_times() -> None:
     counted = replace(WALK[1], profile="counts, not time: bytes 2.00x", effect="more-work", ratio=None)
     assert latencies([EXPERT, counted]) == {}

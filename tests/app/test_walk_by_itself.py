@@ -148,3 +148,13 @@ def test_decisions_stay_above_a_long_answer() -> None:
     assert lines[0] == "o 1  Drop it  ␛[31m"
     assert lines[-1] == "esc ends it; W comes back to it"
     assert lines.count("line") < 6
+
+
+def test_decisions_are_broken_between_words_and_set_in() -> None:
+    step = "o 1  Drop software prefetch  too noisy for a number: gate again on a quieter machine"
+    view = AnswerView("rules", steps=(step, step), keys={"cancel": "escape", "walk": "W"})
+    lines = [line.text for line in answer_lines(view, 40)]
+    assert [line for line in lines if line.startswith("o 1")] == [
+        "o 1  Drop software prefetch  too noisy"
+    ] * 2
+    assert " ".join(" ".join(lines).split()).count(" ".join(step.split())) == 2
