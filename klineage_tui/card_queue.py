@@ -58,6 +58,12 @@ def item_of(card: Card, marks: Marks, revision: str = "", *, skipped: bool = Fal
     return Item(card.id, card, standing, why, marks, revision, skipped)
 
 
+def never_probed(card: Card) -> list[str]:
+    """The keys of preconditions whose probe nobody has run yet."""
+    probes = {p.key: p.probe for p in card.preconditions if p.probe}
+    return [key for key, probe in probes.items() if probe.outcome == "untested" and not probe.found]
+
+
 def standing_of(card: Card, marks: Marks) -> tuple[Standing, str]:
     """Where a card stands, and the sentence that says why."""
     if card.status == "retired":
@@ -67,7 +73,7 @@ def standing_of(card: Card, marks: Marks) -> tuple[Standing, str]:
     if stale := _stale(card, marks):
         return "stale", stale
     untested = {p.key: p.probe for p in card.preconditions if p.probe and p.probe.outcome == "untested"}
-    if never := [key for key, probe in untested.items() if not probe.found]:
+    if never := never_probed(card):
         return "probe", f"{_listed(never)} {_is(never)} not probed yet"
     for key, probe in untested.items():
         return "probe", f"{key} was probed and nothing was shown: {probe.found}"

@@ -75,6 +75,17 @@ def about(problems: Mapping[str, Sequence[str]], kind: str, key: str) -> tuple[s
     )
 
 
+def troubled(problems: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
+    """The fields that have problems, as a person sees them: ``preconditions.p1.text`` is p1."""
+    return tuple(dict.fromkeys(map(_seen, problems)))
+
+
+def _seen(field_name: str) -> str:
+    head, _, rest = field_name.partition(".")
+    inner = rest.partition(".")[0] if head in ("preconditions", "contract", "verification") else ""
+    return inner or head
+
+
 @dataclass(frozen=True)
 class Shown:
     """A piece of evidence: two kernels and what git says of their lines, or a gate report, or both.

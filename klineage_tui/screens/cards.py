@@ -11,10 +11,20 @@ from klineage.numbers import plural
 from klineage_tui.actions import bindings_for
 from klineage_tui.card_ablation import cited_lineages
 from klineage_tui.card_queue import Item
-from klineage_tui.card_reading import Loaded, Shown, about, evidence_of, load, problems_of, revision_texts
+from klineage_tui.card_reading import (
+    Loaded,
+    Shown,
+    about,
+    evidence_of,
+    load,
+    problems_of,
+    revision_texts,
+    troubled,
+)
 from klineage_tui.presentation.card_evidence import claim
 from klineage_tui.presentation.card_queue import nothing_yet
 from klineage_tui.screens.cards_runs import CardsRuns
+from klineage_tui.text.sanitize import sanitize
 from klineage_tui.widgets.action_bar import ActionBar
 from klineage_tui.widgets.lines import LineView
 
@@ -22,6 +32,7 @@ if TYPE_CHECKING:
     from klineage.skill.card import Card
     from klineage.skill.library.history import Revision
 
+_NAMED = 3  # fields with problems that the title names
 _LOADING = "the library is still being read"
 _DECISIONS = (
     "card-accept",
@@ -141,9 +152,11 @@ class CardsScreen(CardsRuns):
         return "" if item is None else self._title_right(item)
 
     def _title_right(self, item: Item) -> str:
-        """On what kernel it was checked, and how many problems lint names."""
-        number = sum(map(len, self._problems.get(item.revision, {}).values()))
-        lint = f"{plural(number, 'problem')} by lint" if number else ""
+        """On what kernel it was checked, and how many problems lint names, and where: the cursor there shows them."""
+        problems = self._problems.get(item.revision, {})
+        number, fields = sum(map(len, problems.values())), troubled(problems)
+        named = sanitize(", ".join(fields[:_NAMED])) + ", …" * (len(fields) > _NAMED)
+        lint = f"lint: {plural(number, 'problem')} at {named}" if number else ""
         return "  ".join(filter(None, (self._target_name(item), lint)))
 
     # -- moving -------------------------------------------------------------------------------------

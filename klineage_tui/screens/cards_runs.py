@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from klineage_tui.card_queue import declares_gain
+from klineage_tui.card_queue import declares_gain, never_probed
 from klineage_tui.presentation.card_evidence import precondition_of
+from klineage_tui.presentation.card_form import Ref
 from klineage_tui.screens.card_lists import Choose, choice_line, choice_names
 from klineage_tui.screens.cards_checks import CardsChecks
 from klineage_tui.screens.runs import Run, RunProgress
@@ -100,7 +101,12 @@ class CardsRuns(CardsChecks):
         if action in ("card-probe", "card-boundary"):
             found = precondition_of(card, self._field.key) if self._field.kind == "precondition" else None
             if found is None:
-                return "put the cursor on a precondition: that is what a probe breaks"
+                if action == "card-probe" and self._waiting(card) is not None:
+                    return ""
+                pane = self.key_of("next-pane")
+                return (
+                    f"put the cursor on a precondition ({pane} goes to the card): that is what a probe breaks"
+                )
             how = self.key_of("card-edit")
             if found.probe is None and not found.check:
                 return f"nobody has said how to break {found.key}; {how} gives it a probe or a check"
@@ -114,8 +120,26 @@ class CardsRuns(CardsChecks):
         return ""
 
     def do_card_probe(self) -> None:
-        """Break the precondition under the cursor on the card's own state, and write what comes of it."""
+        """Break the precondition under the cursor on the card's own state, and write what comes of it; where the
+        cursor is elsewhere, bring it to the first one that waits for that."""
+        _, card = self._here()
+        waiting = self._waiting(card)
+        if precondition_of(card, self._field.key) is None and waiting is not None:
+            self.form_view.focus()
+            self.form_view.move_to(self._form.row_of(waiting))
+            key = self.key_of("card-probe")
+            self.notify(
+                f"{waiting.key} is under the cursor now: {key} once more breaks it, and gates what happens."
+            )
+            return
         self._probe(searching=False)
+
+    def _waiting(self, card: Card) -> Ref | None:
+        """The first precondition that was never probed, or was edited since."""
+        item = self._queue.current
+        unprobed = item.marks.unprobed if item is not None else frozenset()
+        keys = [p.key for p in card.preconditions if p.key in unprobed or p.key in never_probed(card)]
+        return Ref("precondition", keys[0]) if keys else None
 
     def do_card_boundary(self) -> None:
         """The same, then on to where it begins to break: several gates."""

@@ -10,7 +10,7 @@ from klineage.skill.staleness import fingerprints, probe_fingerprint
 
 from klineage_tui.actions import keymap
 from klineage_tui.card_queue import Item, Marks, item_of, queue_of, standing_of
-from klineage_tui.card_reading import marks_of
+from klineage_tui.card_reading import marks_of, troubled
 from klineage_tui.presentation.card_queue import cut_why, nothing_yet, queue_counts, queue_lines, why_lines
 
 CARD = Card(
@@ -163,3 +163,14 @@ def test_an_empty_library_says_what_to_do_next() -> None:
     assert "L lifts them from what is sealed: gemm-c" in nothing_yet(keys, ["gemm-c"])
     assert "S in Induce (1) seals one" in nothing_yet(keys, [])
     assert "P brings the shipped cards" in nothing_yet(keys, [])
+
+
+def test_fields_with_problems_are_called_what_a_person_sees() -> None:
+    found = {
+        "preconditions.p1.text": ("a",),
+        "preconditions.p1": ("b",),
+        "contract.provides": ("c",),
+        "effects.0.trust": ("d",),
+        "status": ("e",),
+    }
+    assert troubled(found) == ("p1", "provides", "effects", "status")

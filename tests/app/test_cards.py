@@ -191,6 +191,12 @@ async def test_an_edited_precondition_goes_stale_is_probed_and_admitted_again(
         assert "on no held-out kernel yet" in field(app, Ref("verified"))
         assert not verified_by(library.get(CARD))
 
+        await on(app, pilot, Ref("intent"))
+        await pilot.press("p")  # which no probe can break: it leads to what waits for one
+        await until(lambda: cards(app)._field.kind == "precondition")
+        assert f"{cards(app)._field.key} is under the cursor now" in said(app)
+        assert cards(app)._run is None
+        await on(app, pilot, ref)
         await pilot.press("p")
         await until(lambda: isinstance(app.screen, Confirm) and app.screen.is_mounted)
         await pilot.press("enter")  # the copied repository's code is somebody else's: asked once
