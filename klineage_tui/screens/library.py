@@ -55,6 +55,7 @@ class LibraryScreen(Place):
         self._found: Found | None = None
         self._rows = Results()
         self._sealed: tuple[str, ...] = ()
+        self._from_top = False  # something else was asked for: the best of it first
 
     def compose(self) -> ComposeResult:
         yield TitleRow("Library", id="heading")
@@ -109,6 +110,9 @@ class LibraryScreen(Place):
     def _show(self, answer: tuple[Found, tuple[str, ...]]) -> None:
         self._found, self._sealed = answer
         self.redraw()
+        if self._from_top:
+            self._from_top = False
+            self.found_view.move_to(min(self._rows.selectable, default=0))
 
     def on_line_view_widened(self, message: LineView.Widened) -> None:
         if message.view in (self.found_view, self.hit_view):
@@ -203,7 +207,7 @@ class LibraryScreen(Place):
         self.job("kernels", lambda: kernels(workspace, lineage), ask)
 
     def _ask(self, typed: Typed) -> None:
-        self._query = _typed(self._query, typed.values)
+        self._query, self._from_top = _typed(self._query, typed.values), True
         self.reload()
 
     def do_library_export(self) -> None:

@@ -127,6 +127,9 @@ async def test_another_target_is_asked_for_and_what_is_wrong_with_it_is_said(
         await until(lambda: app.walk is not None)
         await pilot.press("4")
         await shown(app)
+        view = place(app).found_view
+        await pilot.press("v", "end")
+        await until(lambda: view.cursor_row > min(place(app)._rows.selectable))
         await pilot.press("/")
         await until(lambda: ready(app, FieldDialog))
         dialog = app.screen
@@ -139,6 +142,9 @@ async def test_another_target_is_asked_for_and_what_is_wrong_with_it_is_said(
         await pilot.press("enter")
         await until(lambda: "NOT YET" in text(app))
         assert "its idea has to be put into cuda" in text(app)
+        assert view.cursor_row == min(place(app)._rows.selectable), (
+            "the best answer to a new question is first"
+        )
 
 
 async def test_a_kernel_file_of_ones_own_is_looked_at_with_what_it_computes(

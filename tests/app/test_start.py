@@ -16,6 +16,7 @@ from textual.widgets import Static
 from klineage_tui import app as app_module
 from klineage_tui import cli
 from klineage_tui.config import Config
+from klineage_tui.palette import ActionProvider
 from klineage_tui.screens.help import HelpScreen
 from klineage_tui.screens.history import HistoryScreen
 from klineage_tui.screens.induce import InduceScreen
@@ -158,6 +159,20 @@ async def test_themes_help_and_palette(make_app: MakeApp) -> None:
         await pilot.press("escape", "ctrl+p", *"next und", "enter")
         await until(lambda: isinstance(app.screen, InduceScreen) and app.screen.is_mounted)
         await until(lambda: "PROPOSAL 2 of" in title(app, "#proposal"))
+
+
+async def test_the_palette_finds_what_other_places_do_and_goes_there(make_app: MakeApp) -> None:
+    app = make_app()
+    async with app.run_test(size=(120, 30)) as pilot:
+        await loaded(app)
+        provider = ActionProvider(app.screen)
+        found = [hit async for hit in provider.search("ablat")]
+        assert [hit.text for hit in found] == ["Ablation in History"], "letters here and there are no match"
+        assert found[0].help == "2, then A   Show what each step is worth first, in order and last"
+        here = {hit.text: hit.score async for hit in provider.search("undo")}
+        assert here["Undo"] > here["Undo in Cards"], "what can be done here comes first"
+        await pilot.press("ctrl+p", *"ablation", "enter")
+        await until(lambda: isinstance(app.screen, HistoryScreen) and app.screen.is_mounted)
 
 
 async def test_toasts_are_text(make_app: MakeApp) -> None:
