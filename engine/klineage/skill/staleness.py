@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 
 from klineage.skill.card import Card, ContractFeature, Effect, Precondition, Scope, Verification
@@ -78,9 +78,12 @@ def is_held_out(verification: Verification) -> bool:
     return bool(verification.held_out)
 
 
-def verified_by(card: Card) -> tuple[Verification, ...]:
-    """The trials that count today: accepted, on a held-out target, and of the card as it is now."""
-    old = stale(card)
+def verified_by(card: Card, old: Mapping[str, object] | None = None) -> tuple[Verification, ...]:
+    """The trials that count today: accepted, on a held-out target, and of the card as it is now.
+
+    old: what ``stale`` says of the card, where it is known already.
+    """
+    old = stale(card) if old is None else old
     return tuple(one for one in card.verification if one.accepted and is_held_out(one) and one.key not in old)
 
 
@@ -89,7 +92,11 @@ def verified_scope(card: Card) -> Scope:
 
     Unlike a declared scope it holds no ``*``.
     """
-    trials = verified_by(card)
+    return scope_of(verified_by(card))
+
+
+def scope_of(trials: Sequence[Verification]) -> Scope:
+    """Where these trials were made."""
     return Scope(
         workloads=_distinct(one.workload for one in trials),
         surfaces=_distinct(one.surface for one in trials),

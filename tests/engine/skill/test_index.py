@@ -123,6 +123,26 @@ def test_two_cards_of_one_id_are_named(tmp_path: Path) -> None:
     )
 
 
+def test_a_card_whose_id_was_taken_comes_when_the_other_goes(tmp_path: Path) -> None:
+    write_library(tmp_path / "cpu", replace(a_card(), intent="On the processor."))
+    write_library(tmp_path / "gpu", replace(a_card(), intent="On the accelerator."))
+    assert says(opened(tmp_path, tmp_path / "kept").index) == {"c.prefetch": "On the processor."}
+    (tmp_path / "cpu" / "cards" / "c.prefetch.md").unlink()
+    found = opened(tmp_path, tmp_path / "kept")
+    assert (says(found.index), dict(found.problems)) == ({"c.prefetch": "On the accelerator."}, {})
+
+
+def test_a_card_in_a_folder_below_is_seen_and_seen_to_change(tmp_path: Path) -> None:
+    write_library(tmp_path, a_card("c.a"))
+    deep = tmp_path / "cards" / "by hand" / "of mine"
+    deep.mkdir(parents=True)
+    (deep / "c.b.md").write_bytes(render(a_card("c.b")))
+    assert opened(tmp_path, tmp_path / "kept").renewed == 2
+    (deep / "c.b.md").write_bytes(render(replace(a_card("c.b"), intent="Edited where it lies.")))
+    found = opened(tmp_path, tmp_path / "kept")
+    assert (found.renewed, says(found.index)["c.b"]) == (1, "Edited where it lies.")
+
+
 def test_the_branch_of_a_workspace(tmp_path: Path) -> None:
     workspace = Workspace.create(tmp_path / "ws")
     try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -45,7 +45,7 @@ class Desk:
     def __init__(self, workspace: Path, places: Sequence[Path]) -> None:
         self.workspace = workspace
         self.libraries = tuple(Library.open(place) for place in places)
-        self._seen: dict[str, str | Mapping[str, str]] = {}
+        self._seen: dict[str, str] = {}
         self._opened: dict[str, Index] = {}  # in the order of the libraries
         self._index: Index = index_of(())
         self._guard = threading.Lock()
@@ -60,10 +60,9 @@ class Desk:
         with self._guard:
             changed = False
             for source in map(source_of, self.libraries):
-                now = source.state or dict(source.files())
-                if self._seen.get(source.place) != now:
+                if self._seen.get(source.place) != source.state:
                     self._opened[source.place] = open_index(source).index
-                    self._seen[source.place] = now
+                    self._seen[source.place] = source.state
                     changed = True
             if changed:
                 self._index = functools.reduce(together, self._opened.values())

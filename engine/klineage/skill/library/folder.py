@@ -9,6 +9,7 @@ import hashlib
 import os
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from klineage.errors import KlineageError
@@ -50,6 +51,16 @@ def _stamp(entry: os.DirEntry[str]) -> str:
     return f"{state.st_size}-{state.st_mtime_ns}"
 
 
+@contextmanager
+def _opened(folder: Path) -> Iterator[int]:
+    """A folder's handle: what is in it is found from there, without walking down to it for each file."""
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        yield handle
+    finally:
+        os.close(handle)
+
+
 class FolderShelf:
     """The files of a folder library, by paths relative to it."""
 
@@ -81,13 +92,14 @@ class FolderShelf:
             folders = [part / "cards"]
             while folders:
                 folder = folders.pop()
-                inside = folder.relative_to(self.folder)
-                with os.scandir(folder) as entries:
+                inside = f"{folder.relative_to(self.folder)}/"
+                with _opened(folder) as handle, os.scandir(handle) as entries:
                     for entry in entries:
+                        name = entry.name
                         if entry.is_dir(follow_symlinks=False):
-                            folders.append(Path(entry.path))
-                        elif entry.name.endswith(".md"):
-                            found[f"{inside}/{entry.name}"] = _stamp(entry)
+                            folders.append(folder / name)
+                        elif name.endswith(".md"):
+                            found[inside + name] = _stamp(entry)
         return found
 
     def _hash(self, path: str) -> str:

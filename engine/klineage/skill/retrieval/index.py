@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from klineage.skill.card import Status, takes_its_place
-from klineage.skill.retrieval.index_lists import Lists, joined, lists_of, taken
+from klineage.skill.retrieval.index_lists import Growing, Lists, joined, taken
 from klineage.skill.retrieval.index_row import Condition, Row, packed, row_of, unpacked, words_of
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class Index:
     columns: tuple[Lists, ...]
     trials: Ints
     order: Floats
-    rows: bytes
+    rows: bytes | memoryview
     starts: Ints
 
     def __len__(self) -> int:
@@ -69,18 +69,26 @@ def _order(ids: Sequence[str]) -> Floats:
     return ordered
 
 
-def index_of(rows: Sequence[Row]) -> Index:
-    """An index of these rows."""
+def index_of(rows: Iterable[Row]) -> Index:
+    """An index of these rows. Each is taken in and let go before the next, so that many need little memory."""
     import numpy as np
 
-    pieces = [packed(row) for row in rows]
+    ids: list[str] = []
+    trials: list[int] = []
+    pieces: list[bytes] = []
+    columns = {name: Growing() for name in COLUMNS}
+    for row in rows:
+        ids.append(row.id)
+        trials.append(row.trials)
+        pieces.append(packed(row))
+        for name, column in columns.items():
+            column.add(words_of(row, name))
     sizes = np.cumsum([len(data) for data in pieces], dtype=np.int64)
     starts = np.concatenate((np.zeros(1, np.int64), sizes))
-    ids = tuple(row.id for row in rows)
     return Index(
-        ids=ids,
-        columns=tuple(lists_of([words_of(row, name) for row in rows]) for name in COLUMNS),
-        trials=np.asarray([row.trials for row in rows], np.int64),
+        ids=tuple(ids),
+        columns=tuple(column.lists() for column in columns.values()),
+        trials=np.asarray(trials, np.int64),
         order=_order(ids),
         rows=b"".join(pieces),
         starts=starts,
@@ -141,6 +149,6 @@ def together(first: Index, second: Index) -> Index:
         columns=tuple(joined(one, two) for one, two in zip(first.columns, added.columns, strict=True)),
         trials=np.concatenate((first.trials, added.trials)),
         order=_order(ids),
-        rows=first.rows + added.rows,
+        rows=b"".join((first.rows, added.rows)),
         starts=np.concatenate((first.starts, added.starts[1:] + first.starts[-1])),
     )

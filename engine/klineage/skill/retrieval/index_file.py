@@ -5,31 +5,24 @@ One file a library in the user's cache folder. A missing, damaged or older one i
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import os
-import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from klineage.errors import KlineageError
-from klineage.files import write_whole
 from klineage.skill.file import parse
 from klineage.skill.library.folder import FolderShelf
-from klineage.skill.retrieval.index import COLUMNS, Index, Row, index_of, row_of, together, without
-from klineage.skill.retrieval.index_lists import Lists
-from klineage.skill.retrieval.index_row import sample
+from klineage.skill.retrieval.index import Index, Row, index_of, row_of, together, without
+from klineage.skill.retrieval.index_store import Kept, Ledger, kept, load, store
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from klineage.skill.library.library import Library
 
 _AT_ONCE = 2000  # files that are held in memory together
-_FORMAT = b"klineage index 1\n"
 
 
 @dataclass(frozen=True)
@@ -37,7 +30,7 @@ class Source:
     """Where the cards are.
 
     place: what stands before a file's name in a sentence for people; it also names the library, and so its index.
-    state: tells one content of the whole library from another, where that is known without listing it; else empty.
+    state: tells one content of the whole library from another.
     files: the stamp of each card's file by its name; another one means that the file changed, "" that it is no file.
     read:  the bytes of files by name.
     """
@@ -52,7 +45,13 @@ def source_of(library: Library) -> Source:
     """The cards of a library: by git's hashes in a branch, by size and time of each file in a folder."""
     shelf = library.shelf
     if isinstance(shelf, FolderShelf):
-        return Source(shelf.place, "", shelf.stamps, lambda names: shelf.contents(dict.fromkeys(names, "")))
+        stamps = shelf.stamps()
+        return Source(
+            shelf.place,
+            _digest(stamps),
+            lambda: stamps,
+            lambda names: shelf.contents(dict.fromkeys(names, "")),
+        )
 
     def files() -> dict[str, str]:
         return {path: hash_ for path, hash_ in shelf.listing().items() if path.startswith("cards/")}
@@ -66,6 +65,11 @@ def source_of(library: Library) -> Source:
     return Source(shelf.place, tree, files, read)
 
 
+def _digest(stamps: Mapping[str, str]) -> str:
+    text = "\0".join(chain.from_iterable(stamps.items()))
+    return hashlib.sha256(os.fsencode(text)).hexdigest()
+
+
 @dataclass(frozen=True)
 class Opened:
     """An index that is up to date with its source. problems: what is wrong with the files that hold no card, by name."""
@@ -75,31 +79,20 @@ class Opened:
     renewed: int = 0  # files that had to be read
 
 
-@dataclass(frozen=True)
-class _Kept:
-    """What is on disk: for each file its stamp, and the id of its card or what is wrong with it."""
-
-    state: str
-    prints: dict[str, str]
-    cards: dict[str, str]
-    problems: dict[str, str]
-    index: Index
-
-
 def open_index(source: Source, folder: Path | None = None) -> Opened:
     """The index of a library, from disk as far as its files have not changed.
 
     folder: where indexes are kept (default: the user's cache). One that cannot be written is done without.
     """
     kept_in = _folder(folder) / f"{hashlib.sha256(os.fsencode(source.place)).hexdigest()[:32]}.index"
-    old = _load(kept_in)
-    if old is not None and source.state and old.state == source.state:
+    old = load(kept_in)
+    if old is not None and old.state == source.state:
         return Opened(old.index, old.problems)
     files = dict(source.files())
-    if old is not None and old.prints == files:
+    if old is not None and old.ledger.prints == files:
         return Opened(old.index, old.problems)
     new, renewed = _renewed(old, source, files)
-    _store(kept_in, new)
+    store(kept_in, new)
     return Opened(new.index, new.problems, renewed)
 
 
@@ -113,37 +106,40 @@ def open_indexes(libraries: Iterable[Library], folder: Path | None = None) -> Op
     return Opened(index, problems, sum(one.renewed for one in opened))
 
 
-def _renewed(old: _Kept | None, source: Source, files: dict[str, str]) -> tuple[_Kept, int]:
+def _renewed(old: Kept | None, source: Source, files: dict[str, str]) -> tuple[Kept, int]:
     """The index with what has changed read again."""
-    before = old or _Kept("", {}, {}, {}, index_of(()))
-    changed = sorted(name for name, stamp in files.items() if before.prints.get(name) != stamp)
-    same = before.prints.keys() & files.keys() - set(changed)
-    cards = {name: card for name, card in before.cards.items() if name in same}
-    problems = {name: text for name, text in before.problems.items() if name in same}
-    taken = {card: name for name, card in cards.items()}
-    rows: list[Row] = []
+    before, index = (old.ledger, old.index) if old else (Ledger({}, {}), index_of(()))
+    cards, problems = dict(before.cards), dict(old.problems) if old else {}
+    changed = {name for name, stamp in files.items() if before.prints.get(name) != stamp}
+    gone = changed | (before.prints.keys() - files.keys())
+    changed |= problems.keys() & files.keys()  # one whose id was taken is free when the other is gone
+    dropped = [cards.pop(name) for name in gone if name in cards]
+    problems = {name: _no_file(source, name) for name in changed if not files[name]}
     closed: dict[str, str] = {}
-    for name, row in _rows(source, [name for name in changed if files[name]], problems, closed):
-        if row.id in taken:
-            problems[name] = (
-                f"{source.place}{name}: {taken[row.id]} has the id {row.id} already; rename one of them"
-            )
-            continue
-        cards[name] = row.id
-        taken[row.id] = name
-        rows.append(row)
-    problems |= {
-        name: f"{source.place}{name} is a link or no file; a card is a plain file"
-        for name in changed
-        if not files[name]
-    }
+    taken = {card: name for name, card in cards.items()}
+
+    def rows() -> Iterator[Row]:
+        for name, row in _rows(source, sorted(changed - problems.keys()), problems, closed):
+            if row.id in taken:
+                problems[name] = (
+                    f"{source.place}{name}: {taken[row.id]} has the id {row.id} already; rename one of them"
+                )
+                continue
+            cards[name] = row.id
+            taken[row.id] = name
+            yield row
+
+    added = index_of(rows())
+    index = without(index, dropped)
+    index = together(index, added) if len(added) else index
     problems |= closed
     prints = {name: stamp for name, stamp in files.items() if name not in closed}  # asked again next time
     state = "" if closed else source.state
-    kept = set(taken) - {row.id for row in rows}
-    index = without(before.index, [card for card in before.index.ids if card not in kept])
-    index = together(index, index_of(rows)) if rows else index
-    return _Kept(state, prints, cards, problems, index), len(changed)
+    return kept(state, problems, index, Ledger(prints, cards)), len(changed)
+
+
+def _no_file(source: Source, name: str) -> str:
+    return f"{source.place}{name} is a link or no file; a card is a plain file"
 
 
 def _rows(
@@ -178,86 +174,3 @@ def _folder(chosen: Path | None) -> Path:
     from klineage.gate.cache import folder
 
     return folder() / "cards"
-
-
-def _load(path: Path) -> _Kept | None:
-    import msgspec
-
-    try:
-        data = path.read_bytes()
-    except OSError:
-        return None
-    head = len(_FORMAT) + 4
-    body = memoryview(data)[head:]
-    if data[: len(_FORMAT)] != _FORMAT or zlib.crc32(body).to_bytes(4, "big") != data[len(_FORMAT) : head]:
-        return None
-    try:
-        return _unpacked(msgspec.msgpack.decode(body))
-    except (msgspec.DecodeError, KeyError, ValueError, TypeError):
-        return None  # of another version of klineage: built again
-
-
-def _store(path: Path, kept: _Kept) -> None:
-    """Whole or not at all; a cache that cannot be written only costs the next start its time."""
-    import msgspec
-
-    body = msgspec.msgpack.encode(_packed(kept))
-    with contextlib.suppress(OSError):
-        write_whole(path, _FORMAT + zlib.crc32(body).to_bytes(4, "big") + body)
-
-
-def _packed(kept: _Kept) -> dict[str, Any]:
-    index = kept.index
-    # A file whose name is no UTF-8 is not kept, and so read again each time.
-    names = {name for name in kept.prints if _is_utf8(name + kept.problems.get(name, ""))}
-    return {
-        "row": _shape(),
-        "state": kept.state if len(names) == len(kept.prints) else "",
-        "prints": {name: stamp for name, stamp in kept.prints.items() if name in names},
-        "cards": {name: card for name, card in kept.cards.items() if name in names},
-        "problems": {name: text for name, text in kept.problems.items() if name in names},
-        "ids": index.ids,
-        "rows": index.rows,
-        "starts": index.starts.tobytes(),
-        "trials": index.trials.tobytes(),
-        "order": index.order.tobytes(),
-        "columns": [[c.words, c.starts.tobytes(), c.codes.tobytes()] for c in index.columns],
-    }
-
-
-def _is_utf8(text: str) -> bool:
-    return text.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in text)
-
-
-def _unpacked(data: dict[str, Any]) -> _Kept:
-    import numpy as np
-
-    if data["row"] != _shape():
-        raise ValueError("rows of another shape")
-    columns = tuple(
-        Lists(tuple(words), _array(starts, np.int64), _array(codes, np.int32))
-        for words, starts, codes in data["columns"]
-    )
-    index = Index(
-        tuple(data["ids"]),
-        columns,
-        _array(data["trials"], np.int64),
-        _array(data["order"], np.float64),
-        data["rows"],
-        _array(data["starts"], np.int64),
-    )
-    return _Kept(data["state"], data["prints"], data["cards"], data["problems"], index)
-
-
-def _array(data: bytes, kind: type[np.generic]) -> NDArray[Any]:
-    import numpy as np
-
-    return np.frombuffer(data, kind)
-
-
-def _shape() -> str:
-    """The names and types of what a row holds: another version of it makes every index on disk an old one."""
-    import msgspec
-
-    schema = msgspec.json.encode(msgspec.json.schema(Row))
-    return hashlib.sha256(schema + sample() + repr(COLUMNS).encode()).hexdigest()[:16]

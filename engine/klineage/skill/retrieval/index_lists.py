@@ -52,19 +52,21 @@ class Lists:
 
         wanted = set(marked)
         flags = np.fromiter((word in wanted for word in self.words), np.bool_, len(self.words))
-        return np.bincount(self.owners[flags[self.codes]], minlength=len(self))
+        if not flags.any():
+            return np.zeros(len(self), np.int64)
+        found = np.flatnonzero(flags.take(self.codes))
+        return np.bincount(self.owners.take(found), minlength=len(self))
 
     def best(self, worth: Sequence[float]) -> Floats:
         """The worth of the worthiest word of each card, ``worth`` being that of each of ``words``; 0 for a card of none.
 
-        No worth is below 0. One pass for each worth that there is, which are few: the highest comes last and stays.
+        No worth is below 0.
         """
         import numpy as np
 
         found: Floats = np.zeros(len(self), np.float64)
-        of_word = np.asarray(worth, np.float64)
-        for value in sorted({float(one) for one in worth if one > 0}):
-            found[self.owners[(of_word == value)[self.codes]]] = value
+        if self.words:
+            np.maximum.at(found, self.owners, np.asarray(worth, np.float64).take(self.codes))
         return found
 
     def having(self, marked: Iterable[str]) -> Flags:
@@ -72,17 +74,25 @@ class Lists:
         return self.count(marked) > 0
 
 
-def lists_of(cards: Sequence[Iterable[str]]) -> Lists:
-    """The words of each card, in arrays."""
-    import numpy as np
+class Growing:
+    """Lists to which one card after another is added."""
 
-    known: dict[str, int] = {}
-    codes: list[int] = []
-    starts = [0]
-    for words in cards:
-        codes += sorted({known.setdefault(word, len(known)) for word in words})
-        starts.append(len(codes))
-    return Lists(tuple(known), np.asarray(starts, np.int64), np.asarray(codes, np.int32))
+    def __init__(self) -> None:
+        self._known: dict[str, int] = {}
+        self._codes: list[int] = []
+        self._starts = [0]
+
+    def add(self, words: Iterable[str]) -> None:
+        known = self._known
+        self._codes += sorted({known.setdefault(word, len(known)) for word in words})
+        self._starts.append(len(self._codes))
+
+    def lists(self) -> Lists:
+        import numpy as np
+
+        return Lists(
+            tuple(self._known), np.asarray(self._starts, np.int64), np.asarray(self._codes, np.int32)
+        )
 
 
 def taken(lists: Lists, cards: Ints) -> Lists:

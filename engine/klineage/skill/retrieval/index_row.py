@@ -82,9 +82,10 @@ class Row:
 
 def row_of(card: Card) -> Row:
     """What retrieval keeps of a card."""
-    from klineage.skill.staleness import stale, verified_by, verified_scope
+    from klineage.skill.staleness import scope_of, stale, verified_by
 
     old = stale(card)
+    trials = verified_by(card, old)
     accepted = [v for v in card.verification if v.accepted and v.held_out]
     lifted = [(e.workload, e.platform) for e in card.effects]
     conditions = [
@@ -98,7 +99,7 @@ def row_of(card: Card) -> Row:
         surface=card.surface,
         status=card.status,
         declared=card.scope,
-        verified=verified_scope(card),
+        verified=scope_of(trials),
         lifted=tuple(dict.fromkeys(lifted)),
         requires=card.contract.requires,
         provides=card.contract.provides,
@@ -109,7 +110,7 @@ def row_of(card: Card) -> Row:
         effects=card.effects,
         risks=tuple(risk.text for risk in card.risks if risk.kind != "none-found"),
         steps=tuple((e.lineage, e.commit) for e in card.evidence if e.kind == "transition"),
-        trials=len(verified_by(card)),
+        trials=len(trials),
         stale=any(v.key in old for v in accepted),
     )
 
@@ -136,7 +137,7 @@ def packed(row: Row) -> bytes:
     return press.compress(msgspec.msgpack.encode(row)) + press.flush()
 
 
-def unpacked(data: bytes) -> Row:
+def unpacked(data: bytes | memoryview) -> Row:
     """The inverse of ``packed``."""
     import msgspec
 

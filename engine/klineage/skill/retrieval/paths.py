@@ -89,12 +89,12 @@ def _lineages(index: Index, target: Target, hypotheses: bool) -> list[tuple[str,
     if target.surface:
         asked = asked & index.column("surface").having((target.surface,))
     total = sum(alike(index, target).values(), np.zeros(len(index)))
-    cards = np.repeat(np.arange(len(index)), lists.sizes())
-    kept = asked[cards]
+    kept = np.flatnonzero(asked.take(lists.owners))
+    codes, cards = lists.codes.take(kept), lists.owners.take(kept)
     worth = np.full(len(lists.words), -1.0)
-    np.maximum.at(worth, lists.codes[kept], total[cards[kept]])
+    np.maximum.at(worth, codes, total.take(cards))
     best = [int(code) for code in np.argsort(-worth, kind="stable")[:_LOOKED_AT] if worth[code] >= 0]
-    return [(lists.words[code], [int(n) for n in cards[kept & (lists.codes == code)]]) for code in best]
+    return [(lists.words[code], cards[codes == code].tolist()) for code in best]
 
 
 def _path(lineage: str, rows: Sequence[Row], prior: Sequence[str], commits: Sequence[str]) -> Path:
