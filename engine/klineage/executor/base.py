@@ -151,15 +151,27 @@ class Executor(ABC):
         return tuple(parent.pid for parent in parents if parent is not None and parent.alive())
 
     def close(self) -> None:
-        """End every worker and all of their children; one that is just starting too, by whoever waits for it."""
-        self._closings += 1
-        slots = [slot for slots in list(self._slots.values()) for slot in slots]
-        for slot in slots:  # all at once: each takes its time
-            for parent in (slot.parent, slot.starting):
-                if parent is not None:
-                    parent.dismiss(starting=parent is slot.starting)
-        for slot in slots:
-            self._discard(slot)
+        """End every worker and all of their children; one that is just starting too, by whoever waits for it.
+
+        A job that runs has an error for an answer.
+        """
+        idle: list[Parent] = []
+        busy: list[Parent] = []
+        with self._turn:
+            self._closings += 1
+            for slot in (slot for slots in self._slots.values() for slot in slots):
+                if slot.starting is not None:
+                    slot.starting.dismiss(starting=True)
+                if slot.parent is not None:
+                    slot.parent.dismiss(starting=False)  # all at once: each takes its time
+                    (busy if slot.busy else idle).append(slot.parent)
+                slot.parent = slot.parent if slot.busy else None
+        for parent in idle:
+            self._put_away(parent)
+        for parent in busy:  # whoever has a job there reads to the end, and puts its lines away
+            parent.end()
+            if self.here:
+                parent.tidy()
 
     @contextmanager
     def _taken(self, kind: str, cancel: threading.Event | None, warming: bool = False) -> Iterator[Slot]:
@@ -195,27 +207,37 @@ class Executor(ABC):
             return parent
         self._discard(slot)
         closings = self._closings
-        parent = slot.starting = self._launch(slot.kind, slot.device)
+        parent = self._launch(slot.kind, slot.device)
         try:
-            if closings != self._closings:  # between the look and the launch
-                parent.dismiss(starting=True)
+            with self._turn:
+                slot.starting = parent
+                if closings != self._closings:  # between the look and the launch
+                    parent.dismiss(starting=True)
             parent.greet(cancel)
-            if closings != self._closings:
-                raise Died("was ended while it started")
+            with self._turn:
+                if closings != self._closings:
+                    raise Died("was ended while it started")
+                slot.parent = parent
         except Died as died:
             explained = self._explained(parent, died)
             explained.words = parent.last_words()
-            parent.close(_SHORT)
+            self._give_up(parent)
             if cancel is not None and cancel.is_set():  # whoever cancels does not care how it ended
                 raise Cancelled from died
             raise explained from died
         except BaseException:
-            parent.close(_SHORT)
+            self._give_up(parent)
             raise
         finally:
             slot.starting = None
-        slot.parent = parent
         return parent
+
+    def _give_up(self, parent: Parent) -> None:
+        """End a worker that has not started, and remove what it leaves."""
+        parent.dismiss(starting=True)
+        parent.close(_SHORT)
+        if self.here:
+            parent.tidy()
 
     def _explained(self, parent: Parent, died: Died) -> Died:
         """What a death means here."""
@@ -225,6 +247,9 @@ class Executor(ABC):
         parent, slot.parent = slot.parent, None
         if parent is None:
             return ""
+        return self._put_away(parent)
+
+    def _put_away(self, parent: Parent) -> str:
         words = parent.last_words()
         parent.close()
         if self.here:

@@ -16,6 +16,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
+from klineage.worker.home import root, sweep
+
 PROTOCOL = 1
 START_SECONDS = 120.0
 CANCEL_POLL = 0.02
@@ -66,6 +68,7 @@ class Parent:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._in, self._out = self._process.stdin, self._process.stdout
+        self._temporary = Path(environment.get("TMPDIR") or root())
         os.set_blocking(self._in.fileno(), False)
         self._source, self._buffer, self._jobs = source, b"", 0
         self.versions: dict[str, str] = {}
@@ -168,8 +171,11 @@ class Parent:
         """Write all of it. Raises Died when it does not take it, Cancelled when called away."""
         view = memoryview(data)
         with selectors.DefaultSelector() as selector:
-            selector.register(self._in, selectors.EVENT_WRITE)
+            with contextlib.suppress(ValueError):  # it is closed; the loop says so
+                selector.register(self._in, selectors.EVENT_WRITE)
             while view:
+                if self._in.closed:
+                    raise Died(self._end())
                 if cancel is not None and cancel.is_set():
                     raise Cancelled if self._source else Died("was left in the middle of a line")
                 if time.monotonic() > deadline:
@@ -220,14 +226,14 @@ class Parent:
 
     def dismiss(self, starting: bool) -> None:
         """Tell it to end, and do not wait: the end of its input says so, to one that is ``starting`` a signal."""
-        if starting:
+        if starting and self.alive():
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.SIGTERM)
-        else:
+        elif not starting:
             with contextlib.suppress(OSError):
                 self._in.close()
 
-    def close(self, patience: float = 2.0) -> None:
+    def end(self, patience: float = 2.0) -> None:
         """End it: the end of its input is enough; one that takes longer than ``patience`` is killed with its group."""
         with contextlib.suppress(OSError):
             self._in.close()
@@ -237,12 +243,18 @@ class Parent:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()
+
+    def close(self, patience: float = 2.0) -> None:
+        """``end`` it, where nobody else reads its output, and put its lines away."""
+        self.end(patience)
         self._out.close()
         self._errors.close()
 
     def tidy(self) -> None:
-        """Remove the folder of a worker of this machine that could not do so itself."""
+        """Remove the folder of a worker of this machine that has ended, and could not do so itself."""
         home = self.hello.get("home")
+        if home is None:  # it did not come to say where
+            sweep(self._temporary)
         if isinstance(home, str) and Path(home).name.startswith("klineage-server-"):
             shutil.rmtree(home, ignore_errors=True)
 

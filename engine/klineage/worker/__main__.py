@@ -36,7 +36,8 @@ def main(argv: Sequence[str] | None = None, source: str = "") -> None:
 
     if arguments.once is None:
         serve(arguments.kind, source, arguments.idle)
-        sys.stderr.flush()
+        for stream in (sys.stdout, sys.stderr):  # what an imported package had to say
+            stream.flush()
         os._exit(
             0
         )  # taking torch down in good order would take half a second, and there is nothing left to lose

@@ -35,10 +35,11 @@ def open_home() -> Path:
     Raises WorkerError("disk") when there is no room for one.
     """
     try:
-        _sweep(root())
+        sweep(root())
         home = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=root()))
-        descriptor = os.open(home / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        descriptor = os.open(home / "unlocked", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         fcntl.flock(descriptor, fcntl.LOCK_EX)
+        (home / "unlocked").rename(home / "lock")  # so that none is seen that its owner does not hold yet
         (home / "room").write_bytes(bytes(1 << 20))
         (home / "room").unlink()
     except OSError as error:
@@ -51,7 +52,8 @@ def open_home() -> Path:
     return home
 
 
-def _sweep(folders: Path) -> None:
+def sweep(folders: Path) -> None:
+    """Remove what servers that were killed left there."""
     for folder in folders.glob(f"{_PREFIX}*"):
         with contextlib.suppress(OSError):
             if folder.stat().st_uid == os.getuid() and _orphaned(folder):
@@ -59,7 +61,10 @@ def _sweep(folders: Path) -> None:
 
 
 def _orphaned(folder: Path) -> bool:
-    descriptor = os.open(folder / "lock", os.O_RDWR | os.O_CLOEXEC)
+    try:
+        descriptor = os.open(folder / "lock", os.O_RDWR | os.O_CLOEXEC)
+    except FileNotFoundError:  # its server has just begun, or was killed then
+        return time.time() - folder.stat().st_mtime > _STALE_SECONDS
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

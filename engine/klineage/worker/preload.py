@@ -12,11 +12,13 @@ import importlib
 import importlib.util
 import os
 import platform
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
 
 from klineage.worker import device
+from klineage.worker.faults import WorkerError
 
 _KEY_MODULES = ("triton.runtime.cache", "triton.compiler.compiler")  # triton_key has moved between versions
 
@@ -25,6 +27,7 @@ def preload(kind: str) -> dict[str, str]:
     """Import what the kind's children will need. Returns versions; a missing package has none.
 
     This process has one thread again afterwards: it is about to be forked.
+    Raises WorkerError("broken_package") when one that is installed cannot be imported; some threads may run then.
     """
     os.environ.setdefault(
         "TORCH_DEVICE_BACKEND_AUTOLOAD", "0"
@@ -35,9 +38,9 @@ def preload(kind: str) -> dict[str, str]:
         versions = {"python": platform.python_version(), **_packages(kind, beside)}
         if {"torch", "triton"} <= set(versions):
             _late_modules(kind)
-    finally:
         for thread in beside:
             thread.join()
+    finally:
         gc.enable()
     return versions
 
@@ -61,8 +64,12 @@ def _packages(kind: str, beside: list[threading.Thread]) -> dict[str, str]:
 def _version(name: str) -> dict[str, str]:
     try:
         return {name: str(getattr(importlib.import_module(name), "__version__", "unknown"))}
-    except ImportError:
-        return {}
+    except (Exception, SystemExit) as error:  # a broken package raises anything
+        if isinstance(error, ModuleNotFoundError) and error.name == name:
+            return {}
+        said = (str(error).strip().splitlines() or [""])[0][:300]
+        text = f"{name} is installed for {sys.executable} but cannot be imported ({type(error).__name__}: {said}); install it anew"
+        raise WorkerError("broken_package", text) from error
 
 
 def _begin(beside: list[threading.Thread], work: Callable[[], object]) -> None:

@@ -16,7 +16,6 @@ import json
 import os
 import re
 import shutil
-import signal
 import sys
 import tempfile
 import time
@@ -25,10 +24,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from klineage.worker import device, limits
+from klineage.worker import device, limits, starting
 from klineage.worker.correctness import correctness
 from klineage.worker.faults import KernelFault, WorkerError
-from klineage.worker.home import open_cache, open_home
+from klineage.worker.home import open_cache
 from klineage.worker.jobs import Context, Result, single, verdict
 from klineage.worker.preload import preload
 from klineage.worker.process import fault_record
@@ -189,11 +188,11 @@ def serve(kind: str, source: str = "", idle_seconds: float | None = None) -> Non
         while data:
             data = data[os.write(writer, data) :]
 
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit())  # ends it while it still imports, its folder gone
     home, spares = "", None
     try:
-        home = str(open_home())
+        home = starting.begin()
         versions = _prepare(kind)
+        starting.end()
         emit(hello=PROTOCOL, kind=kind, pid=os.getpid(), versions=versions, home=home, source=source)
         spares = spares_of(kind, versions)
         _serve(kind, control, emit, idle_seconds, spares)
