@@ -172,7 +172,7 @@ def static(session: Session) -> StageResult:
 
 def prepare(kernel: Kernel, workload: Workload) -> Prepared:
     """The static stage of a kernel, and the kernel as workers get it."""
-    from klineage.surface.dispatch import check
+    from klineage.surface.dispatch import check, notes
 
     problems = check(kernel, workload)
     if problems:
@@ -180,7 +180,9 @@ def prepare(kernel: Kernel, workload: Workload) -> Prepared:
         where = f"{kernel.filename}:{first.line}: " if first.line else f"{kernel.filename}: "
         log = "\n".join(f"{kernel.filename}:{p.line}: {p.message} [{p.reason}]" for p in problems)
         return Prepared(StageResult("static", Verdict.FAIL, first.reason, where + first.message, log=log), {})
-    passed = StageResult("static", Verdict.PASS, "ok", f"parses; the entry is {kernel.entry}")
+    said = [f"parses; the entry is {kernel.entry}"]
+    said += [f"line {note.line}: {note.message}" for note in notes(kernel)[:1]]
+    passed = StageResult("static", Verdict.PASS, "ok", "; ".join(said))
     return Prepared(passed, kernel_job(kernel))
 
 

@@ -23,6 +23,7 @@ _ATTRIBUTES = re.compile(
     rb"\b_*(constructor|destructor|ifunc|optimize|init_priority|alias|weakref|weak|section|target|target_clones|used|retain|"
     rb"cleanup)_*\b"
 )
+_OMP = re.compile(rb"\s*#\s*pragma\s+omp\b")
 _FLAGS = re.compile(r"^//\s*klineage:\s*flags\s+(.*)$")
 
 Parameter = tuple[str, str, bool]  # (name, type such as "float *" or "int64_t", const)
@@ -81,6 +82,22 @@ def check(kernel: Kernel, workload: Workload) -> list[Problem]:
     # except where even the entry cannot be found.
     problems = [*_constructs(unit), *_entry(unit, kernel, workload, broken)]
     return sorted(problems, key=lambda p: p.line)
+
+
+def notes(kernel: Kernel) -> list[Problem]:
+    """What nothing refuses, and a reader should know: pragmas that the compiler passes over (idle_pragma)."""
+    flags = (*kernel.flags, *declared_flags(kernel.source))
+    if b"omp" not in kernel.source or any(flag.startswith("-fopenmp") for flag in flags):
+        return []
+    unit = parse_kernel(kernel)
+    others = (node for node in walk(unit.root) if node.type == "preproc_call")
+    spans = [*unit.loop_pragmas, *((node.start_byte, node.end_byte) for node in others)]
+    said = "#pragma omp does nothing, for no line says // klineage: flags -fopenmp"
+    return [
+        Problem("idle_pragma", said, unit.line(start))
+        for start, end in sorted(spans)
+        if _OMP.match(unit.source[start:end])
+    ]
 
 
 def _constructs(unit: Unit) -> Iterator[Problem]:

@@ -30,6 +30,15 @@ def check(kernel: Kernel, workload: Workload) -> Sequence[Problem]:
     return check_triton(kernel, workload)
 
 
+def notes(kernel: Kernel) -> Sequence[Problem]:
+    """What no rule refuses and a person should know, in the order of its lines."""
+    if kernel.surface == "c":
+        from klineage.surface.c_static import notes as notes_c
+
+        return notes_c(kernel)
+    return ()
+
+
 def entry_of(
     surface: Surface, filename: str, source: bytes, workload: Workload, wanted: str | None = None
 ) -> str:

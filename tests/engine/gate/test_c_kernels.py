@@ -20,6 +20,7 @@ from klineage.gate import (
 )
 from klineage.gate.native import lacking
 from klineage.gate.policy import VERSION
+from klineage.gate.run import prepare
 from klineage.kernel import Kernel
 from klineage.workload import Workload, parse
 
@@ -203,6 +204,20 @@ def test_openmp_runs_when_declared(judge: Gate, c: MakeC) -> None:
     measured = stage(report, "profile").measurement
     assert measured is not None
     assert measured.timer == "clock_monotonic"
+
+
+def test_a_pragma_that_does_nothing_is_named(rows: Workload) -> None:
+    """Without its flag the compiler passes over it in silence, and a walk would find threads that cost nothing."""
+    text = b"void f(float *y)\n{\n#pragma omp parallel for\n    for (int i = 0; i < 4; ++i)\n        y[i] = 0;\n}\n"
+    idle = Kernel("c", "kernel.c", "f", text)
+    said = prepare(idle, rows).static.summary
+    assert (
+        said
+        == "parses; the entry is f; line 3: #pragma omp does nothing, for no line says // klineage: flags -fopenmp"
+    )
+    for flag in (b"-fopenmp", b"-fopenmp-simd"):
+        declared = Kernel("c", "kernel.c", "f", b"// klineage: flags " + flag + b"\n" + text)
+        assert "does nothing" not in prepare(declared, rows).static.summary
 
 
 def test_a_wrong_signature_names_the_parameter(judge: Gate, rows: Workload) -> None:
