@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,6 +16,8 @@ from klineage.skill.format.migration import migrated, version
 from klineage.skill.format.nodes import Entries, Fault, Node, placed
 from klineage.skill.format.splicing import Original, Splice, original
 from klineage.skill.format.writing_body import section, settings_part
+
+_CLOSES = re.compile(r"^---[^\S\n]*$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -186,14 +189,10 @@ def _torn(text: str) -> int:
 
 def _front_end(text: str, start: int) -> tuple[int, int]:
     """Where the front matter ends, and where the body begins."""
-    at = start
-    while at < len(text):
-        newline = text.find("\n", at)
-        end = len(text) if newline < 0 else newline
-        if text[at:end].rstrip() == "---":
-            return at, min(end + 1, len(text))
-        at = end + 1
-    raise Fault(1, "the front matter is never closed; add a line --- below it")
+    closes = _CLOSES.search(text, start)
+    if closes is None:
+        raise Fault(1, "the front matter is never closed; add a line --- below it")
+    return closes.start(), min(closes.end() + 1, len(text))
 
 
 def _card(text: str, values: dict[str, Any], found: dict[str, body.Section], settings: Node | None) -> Card:

@@ -15,6 +15,7 @@ from types import MappingProxyType
 from klineage.skill.card import Card, ContractFeature, Effect, Precondition, Scope, Verification
 
 _EFFECT = "effect."
+_JSON = json.JSONEncoder(ensure_ascii=True, sort_keys=True, separators=(",", ":"))
 
 
 def fingerprints(card: Card) -> dict[str, str]:
@@ -132,5 +133,4 @@ def _words(text: str) -> str:
 
 
 def _of(*parts: object) -> str:
-    text = json.dumps(parts, ensure_ascii=True, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+    return hashlib.sha256(_JSON.encode(parts).encode()).hexdigest()[:16]

@@ -198,17 +198,14 @@ def _ranked(index: Index, alikes: Floats, total: Floats, asked: Flags) -> Iterat
     """The cards that are alike, most alike first, then by ``_rank``; only as many are sorted as are asked for."""
     import numpy as np
 
-    worth = np.where(
-        asked & (alikes > 0), alikes * 1024 + total * 16 + np.minimum(index.trials, 8) + index.order, -1.0
-    )
+    cards = np.flatnonzero(asked & (alikes > 0))
+    trials = np.minimum(index.trials.take(cards), 8)
+    worth = alikes.take(cards) * 1024 + total.take(cards) * 16 + trials + index.order.take(cards)
     start, size = 0, 64
     while start < len(worth):
         many = min(start + size, len(worth))
         first = np.argpartition(-worth, many - 1)[:many]
-        for number in first[np.argsort(-worth[first])][start:]:
-            if worth[number] < 0:
-                return
-            yield int(number)
+        yield from cards[first[np.argsort(-worth[first])][start:]].tolist()
         start, size = many, size * 4
 
 
@@ -216,12 +213,14 @@ def _nearest(index: Index, total: Floats, lacking: Ints, asked: Flags, many: int
     """Of the cards that lack something, those that lack least and are most like the target."""
     import numpy as np
 
-    worth = np.where(asked & (total > 0), total * 16 - lacking * 24 + index.order, -np.inf)
+    cards = np.flatnonzero(asked & (total > 0))
+    worth = total.take(cards) * 16 - lacking.take(cards) * 24 + index.order.take(cards)
     few = min(2 * many, len(worth))
     if not few:
         return []
     first = np.argpartition(-worth, few - 1)[:few]
-    return [int(n) for n in first[np.argsort(-worth[first])] if np.isfinite(worth[n])]
+    found: list[int] = cards[first[np.argsort(-worth[first])]].tolist()
+    return found
 
 
 def _hit(row: Row, target: Target, judge: Judge) -> Hit:
