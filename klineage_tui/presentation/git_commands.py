@@ -28,9 +28,10 @@ def git_commands(
         ("this step", f"git show {short}"),
         ("the kernel as it was", f"git show {short}:{file}"),
         ("its facts", f"git log -1 --format=%B {short} | git interpret-trailers --parse"),
-        ("its full gate reports", f"git notes --ref=klineage show {short}"),
-        ("the lineage as a course", f"git log -p --reverse {branch}"),
     ]
+    if new.gate:  # git calls a commit without a note an error
+        pairs.append(("its full gate reports", f"git notes --ref=klineage show {short}"))
+    pairs.append(("the lineage as a course", f"git log -p --reverse {branch}"))
     if new.decision == "sealed":
         pairs.append(("which optimization wrote each line", f"git blame -s {branch} -- {file}"))
     pairs.append(("rejected attempts", f"git for-each-ref refs/klineage/rejected/{lineage}"))

@@ -13,6 +13,7 @@ from klineage_tui.presentation.blame import writers
 from klineage_tui.presentation.git_commands import git_commands
 from klineage_tui.presentation.history import graph_of
 from klineage_tui.presentation.titles import history_heading
+from klineage_tui.presentation.walk import step_name
 from klineage_tui.screens.dialog import Confirm
 from klineage_tui.screens.history_panes import Comparison, HistoryPanes
 from klineage_tui.widgets.action_bar import ActionBar
@@ -215,6 +216,11 @@ class HistoryScreen(HistoryPanes):
         if step is not None:
             self._marked = "" if self._marked == step.commit else step.commit
             self.graph.mark_step(self._marked)
+            if self._marked:
+                key = self.key_of("compare-from")
+                self.notify(
+                    f"{step_name(step)} is marked: every other state is compared with it. {key} on it ends that."
+                )
             self._load()
 
     def do_blame(self) -> None:

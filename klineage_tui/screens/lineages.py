@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, cast
 
 from textual.app import ComposeResult
 from textual.content import Content
+from textual.message import Message
 from textual.widgets import Static
 
 from klineage_tui.actions import bindings_for
@@ -21,13 +22,23 @@ if TYPE_CHECKING:
     from klineage_tui.app import KlineageApp
 
 
+class Welcome(Static):
+    """What stands below the list, which has the rows that this leaves."""
+
+    class Resized(Message):
+        """It takes more or fewer rows than before."""
+
+    def on_resize(self) -> None:
+        self.post_message(self.Resized())
+
+
 class LineagesScreen(Place):
     """Enter opens the lineage under the cursor in Induce."""
 
     PLACE = "lineages"
     BINDINGS = [*bindings_for("lineages")]
     DEFAULT_CSS = """
-    LineagesScreen LineView { height: auto; min-height: 1; max-height: 45%; margin: 1 0 0 0; }
+    LineagesScreen LineView { height: auto; min-height: 1; margin: 1 0 0 0; }
     LineagesScreen #welcome { height: auto; max-width: 100; padding: 1 2; }
     """
 
@@ -42,7 +53,7 @@ class LineagesScreen(Place):
     def compose(self) -> ComposeResult:
         yield TitleRow("klineage", id="heading")
         yield LineView(id="lineages", placeholder="Opening the workspace…")
-        yield Static(id="welcome", markup=False)
+        yield Welcome(id="welcome", markup=False)
         yield ActionBar(self.PLACE, self.host.keys_in_force)
 
     def on_mount(self) -> None:
@@ -68,6 +79,19 @@ class LineagesScreen(Place):
         walk = self.host.walk
         if walk is not None and walk.id in ids:
             view.move_to(ids.index(walk.id), tell=False)
+
+    def on_resize(self) -> None:
+        self._share_rows()
+
+    def on_welcome_resized(self) -> None:
+        self._share_rows()
+
+    def _share_rows(self) -> None:
+        """The list has the rows that the words below leave it, as many as it needs, and never less than a third."""
+        below = self.query_one("#welcome").outer_size.height
+        frame = 3  # heading, the list's margin, footer
+        rows = max(self.size.height - below - frame, self.size.height // 3)
+        self.query_one("#lineages").styles.max_height = rows
 
     def why_not(self, action: str) -> str:
         chosen = self._chosen()

@@ -96,7 +96,9 @@ class SealDialog(Dialog[bool]):
             f"Sealed: {len(steps)} states, {plural(derived, 'transition')} derived, {replayed} replayed."
         )
         reasons = [
-            f"K{step.number} is replayed: {step.found}" for step in steps if step.forward == "replayed"
+            f"K{step.number} is replayed, its recorded change put back: {step.found}"
+            for step in steps
+            if step.forward == "replayed"
         ]
         if reasons:
             reasons = [

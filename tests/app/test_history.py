@@ -115,6 +115,7 @@ async def test_a_walk_is_stepped_through_and_counts_are_not_times(tmp_path: Path
 async def test_any_two_states_are_compared(tmp_path: Path) -> None:
     async with history(tmp_path) as pilot:
         await press(pilot, "m", "home")
+        assert "K4 is marked: every other state is compared with it" in pilot.app.toasts[-1]  # type: ignore[attr-defined]
         assert "K4 → K0" in heading(pilot)
         rows = shown(pilot, "#diff")
         assert any("autotune" in row for row in rows)

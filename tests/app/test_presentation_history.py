@@ -176,3 +176,9 @@ def test_git_commands_quote_what_a_shell_would_obey() -> None:
     assert commands[0] == "cd '/tmp/a b;rm -rf x'"
     assert commands[1].endswith("""-- 'ke'"'"'rnel.py'""")
     assert not any("lineage/gemm" in command for command in commands)
+
+
+def test_only_a_gated_state_is_said_to_have_reports() -> None:
+    opened, gated = (dict(git_commands("/w", "gemm", "k.py", None, step)) for step in (EXPERT, WALK[1]))
+    assert "its full gate reports" not in opened
+    assert gated["its full gate reports"] == f"git notes --ref=klineage show {WALK[1].commit[:12]}"

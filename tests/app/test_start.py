@@ -128,6 +128,11 @@ async def test_several_lineages_are_offered_and_the_last_is_remembered(
         assert f"-w {workspace.path}" in welcome
         await pilot.press("1")
         assert isinstance(app.screen, LineagesScreen), "nothing is open yet, so Induce is closed"
+        listed, welcome = app.screen.query_one("#lineages"), app.screen.query_one("#welcome")
+        few = listed.outer_size.height
+        app.screen._show(app.screen._summaries * 30)
+        await until(lambda: listed.outer_size.height > few)
+        await until(lambda: welcome.region.bottom == app.screen.size.height - 1)  # above the footer
         await pilot.press("down", "enter")
         await loaded(app)
         assert app.walk is not None
