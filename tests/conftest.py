@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -14,6 +16,18 @@ from .messages_server import MessagesServer
 settings.register_profile("explore", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("suite", settings.get_profile("explore"), derandomize=True)
 settings.load_profile("suite")
+
+
+@pytest.fixture(scope="session")
+def gate_results(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An XDG_CACHE_HOME for tests that may find what others have gated: results are keyed by content.
+
+    One for all processes of a run, which is empty when it begins.
+    """
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "gate-results"
+    folder.mkdir(exist_ok=True)
+    return folder
 
 
 @pytest.fixture

@@ -51,17 +51,12 @@ def remembered_toasts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(App, "notify", noted)
 
 
-@pytest.fixture(scope="session")
-def cache_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("cache")
-
-
 @pytest.fixture
-def own_folders(tmp_path: Path, cache_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Configuration, state and logs go to the test's folder; gate results are shared by the session."""
+def own_folders(tmp_path: Path, gate_results: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Configuration, state and logs go to the test's folder; gate results are shared."""
     for name in ("CONFIG", "STATE", "DATA"):
         monkeypatch.setenv(f"XDG_{name}_HOME", str(tmp_path / "home" / name.lower()))
-    monkeypatch.setenv("XDG_CACHE_HOME", str(cache_folder))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(gate_results))
     return tmp_path / "home"
 
 

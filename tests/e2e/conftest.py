@@ -15,23 +15,22 @@ from .commands import KLINEAGE
 
 
 @pytest.fixture(autouse=True)
-def private_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The user's own git configuration, cache and config stay out of the tests, and the tests out of them.
-
-    One cache for the whole session: a gate result is keyed by content, so tests may share it.
-    """
+def private_home(
+    tmp_path_factory: pytest.TempPathFactory, gate_results: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The user's own git configuration, cache and config stay out of the tests, and the tests out of them."""
     home = tmp_path_factory.getbasetemp() / "home"
     home.mkdir(exist_ok=True)
     (home / ".gitconfig").write_text("[user]\n\tname = A. Curator\n\temail = curator@example.org\n")
     monkeypatch.setenv("HOME", str(home))
     for name in (
-        "XDG_CACHE_HOME",
         "XDG_CONFIG_HOME",
         "XDG_STATE_HOME",
         "XDG_DATA_HOME",
         "KLINEAGE_WORKSPACE",
     ):
         monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(gate_results))
     monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
 
 

@@ -3,7 +3,6 @@ made twice, and not a token is counted twice or not at all."""
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import random
 import signal
@@ -22,6 +21,7 @@ from klineage.walk import Walk, new_lineage, open_workspace, walk_automatically
 from ..messages_server import MessagesServer, Received, Reply
 from ..model_walk import RulesModel, kernel_in
 from .commands import git
+from .forked import fork_server, start
 
 KILLS = 100
 SEED = int(os.environ.get("KLINEAGE_TEST_SEED", "20261129"))
@@ -29,38 +29,10 @@ MODEL = "claude-haiku-4-5"
 BUDGET = "20"
 EXPERT = Path(__file__).parents[2] / "experts" / "add_rmsnorm" / "c" / "kernel.c"
 
-_WALKER = """
-import os, sys
-os.environ.clear()
-os.environ.update(environment)
-for stream, file in ((1, os.devnull), (2, errors)):
-    os.dup2(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND), stream)
-from klineage_tui.cli import main
-sys.exit(main(words))
-"""
-
 
 @pytest.fixture(scope="module")
 def forks() -> ForkServerContext:
-    """Processes that have imported everything already, so that a hundred of them take no minute."""
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(
-        ["klineage_tui.cli", "klineage_tui.commands.automatic", "klineage.walk", "klineage.gate", "git",
-         "klineage.proposer.registry", "klineage.proposer.model.proposer", "klineage.proposer.rules"]
-    )  # fmt: skip
-    return context
-
-
-def start(forks: ForkServerContext, path: Path, *words: str) -> BaseProcess:
-    """klineage in a process of its own, with the environment as it is now; what it complains of is in ``errors``."""
-    names = {
-        "environment": dict(os.environ),
-        "errors": str(path / "errors"),
-        "words": [*words, "-w", str(path)],
-    }
-    process = forks.Process(target=exec, args=(_WALKER, names))
-    process.start()
-    return process
+    return fork_server()
 
 
 def start_walk(forks: ForkServerContext, path: Path, lineage: str) -> BaseProcess:

@@ -13,11 +13,9 @@ from .scripted import walk_of
 
 
 @pytest.fixture
-def workspace(
-    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Workspace]:
+def workspace(tmp_path: Path, gate_results: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workspace]:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.getbasetemp() / "gate-cache"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(gate_results))
     opened = open_workspace(tmp_path / "workspace", create=True)
     yield opened
     opened.close()
