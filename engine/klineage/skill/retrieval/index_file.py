@@ -30,7 +30,7 @@ class Source:
     """Where the cards are.
 
     place: what stands before a file's name in a sentence for people; it also names the library, and so its index.
-    state: tells one content of the whole library from another.
+    state: tells one content of the whole library from another; never empty.
     files: the stamp of each card's file by its name; another one means that the file changed, "" that it is no file.
     read:  the bytes of files by name.
     """
@@ -61,8 +61,8 @@ def source_of(library: Library) -> Source:
         return shelf.contents({name: listed[name] for name in names})
 
     tip = shelf.tip()
-    tree = shelf.git.run("ls-tree", tip, "cards").decode("ascii", "replace") if tip else "no branch"
-    return Source(shelf.place, tree, files, read)
+    tree = shelf.git.run("ls-tree", tip, "cards").decode("ascii", "replace") if tip else ""
+    return Source(shelf.place, tree or "no cards", files, read)
 
 
 def _digest(stamps: Mapping[str, str]) -> str:
