@@ -35,7 +35,10 @@ class Ledger:
 
 @dataclass(frozen=True)
 class Kept:
-    """An index with what it was made from. state: as in ``Source``, empty where a file must be asked again. problems: by file, what is wrong with it."""
+    """An index with what it was made from.
+
+    state: as in ``Source``; empty where a file must be asked again. problems: by file, what is wrong with it.
+    """
 
     state: str
     problems: dict[str, str]
