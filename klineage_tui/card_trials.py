@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -14,21 +15,36 @@ if TYPE_CHECKING:
     from klineage.skill.library import Library
 
 
-def suggestions(library: Library, workspace: Workspace, card: Card) -> tuple[Suggestion, ...]:
-    """Kernels that a trial of the card could admit it on, the most promising first.
+@dataclass(frozen=True)
+class Offer:
+    """Kernels that a trial could admit a card on, the most promising first.
+
+    others: how many more there are where neither its rule nor its code finds a place, so that a model, a command or a
+    person has to put it there.
+    """
+
+    found: tuple[Suggestion, ...]
+    others: int = 0
+
+
+def offer(library: Library, workspace: Workspace, card: Card) -> Offer:
+    """Where a card can be tried from here.
 
     Raises KlineageError when a lineage that the card cites cannot be read: then nothing is known to be held out.
     """
+    from klineage.skill.admission.by_patch import has_place
     from klineage.skill.admission.held_out import sources
     from klineage.skill.admission.suggest import held_out_targets
 
-    return held_out_targets(card, sources(card, library.lineage), workspace)
+    every = held_out_targets(card, sources(card, library.lineage), workspace)
+    found = tuple(one for one in every if one.fits or has_place(card, one.target))
+    return Offer(found, len(every) - len(found))
 
 
 def told(suggestion: Suggestion) -> str:
     """Who would put the card on a kernel, and in what that is held out."""
     dims = ", ".join(suggestion.held_out).replace("_", " ")
-    return f"{'rule fits' if suggestion.fits else 'as a patch'}; held out: {dims}"
+    return f"{'by its rule' if suggestion.fits else 'as a patch'}; differs in {dims}"
 
 
 def try_on(

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from klineage.numbers import plural
+
 from klineage_tui.card_queue import declares_gain, never_probed
 from klineage_tui.presentation.card_evidence import precondition_of
 from klineage_tui.presentation.card_form import Ref
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
     from klineage.gate import GateEvent
     from klineage.skill.admission.suggest import Suggestion
     from klineage.skill.card import Card
+
+    from klineage_tui.card_trials import Offer
 
 
 class CardsRuns(CardsChecks):
@@ -170,20 +174,16 @@ class CardsRuns(CardsChecks):
 
     def do_card_try(self) -> None:
         """Ask for a kernel that the card has never seen, and gate the card alone on it."""
-        from klineage_tui.card_trials import suggestions, told
+        from klineage_tui.card_trials import offer, told
 
         _, card = self._here()
         library, workspace = self.library, self.host.workspace
         assert workspace is not None
 
-        def choose(found: tuple[Suggestion, ...]) -> None:
+        def choose(offered: Offer) -> None:
+            found = offered.found
             if not found:
-                self.notify(
-                    f"No {card.surface} kernel here differs from what it was lifted from and has what it requires; "
-                    "klineage new brings one in, klineage admit takes any file.",
-                    severity="warning",
-                    timeout=10,
-                )
+                self.notify(_nowhere(card, offered.others), severity="warning", timeout=10)
                 return
             names = choice_names([each.target.name for each in found])
             rows = [(each, choice_line(name, told(each))) for each, name in zip(found, names, strict=True)]
@@ -193,9 +193,7 @@ class CardsRuns(CardsChecks):
             dialog = Choose(f"Try {card.id}", question, rows, "tries it there", keys, wholes)
             self.ask(dialog, lambda each: self._try_on(card, each) if each else None)
 
-        self.job(
-            "suggestions", lambda: suggestions(library, workspace, card), choose, busy="looking for kernels …"
-        )
+        self.job("suggestions", lambda: offer(library, workspace, card), choose, busy="looking for kernels …")
 
     def _try_on(self, card: Card, suggestion: Suggestion) -> None:
         from klineage_tui.card_trials import try_on
@@ -217,3 +215,16 @@ class CardsRuns(CardsChecks):
     def on_unmount(self) -> None:
         if self._run is not None:
             self._run.cancel.set()
+
+
+def _nowhere(card: Card, others: int) -> str:
+    """Why there is no kernel to try a card on, and what to do."""
+    if others:
+        return (
+            f"Neither its rule nor its code finds a place in {plural(others, 'kernel')} that it has never seen. In a "
+            f"shell, klineage admit {card.id} --with asks a model, a command or a person to put it there."
+        )
+    return (
+        f"No {card.surface} kernel here differs from what it was lifted from and has what it requires; "
+        "klineage new brings one in, klineage admit takes any file."
+    )

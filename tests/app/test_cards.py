@@ -13,6 +13,9 @@ from pathlib import Path
 
 import pytest
 from klineage.lineage import Workspace
+from klineage.resources import shipped
+from klineage.skill.admission import of_file
+from klineage.skill.admission.suggest import Suggestion
 from klineage.skill.card import Contract, Probe, Verification
 from klineage.skill.library import Library
 from klineage.skill.lift import source_of
@@ -459,3 +462,21 @@ async def test_a_key_while_a_decision_is_written_does_not_overtake_it(
         await pilot.press("u")
         await until(lambda: "x retired" not in text(app, "queue_view"))
     assert library.get("c.unroll").status == "hypothesis"
+
+
+async def test_kernels_on_which_no_trial_could_succeed_are_not_offered(
+    library: Library, own_folders: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without its rule, and with code that stands in no other kernel, only a model or a person could put it there."""
+    card = library.get(CARD)
+    library.save(replace(card, rule=""))
+    bmm = of_file(shipped("experts") / "bmm" / "c" / "naive.c")
+    far = Suggestion(bmm, ("workload",), "another workload", fits=False)
+    monkeypatch.setattr("klineage.skill.admission.suggest.held_out_targets", lambda *_: (far, far))
+    app = app_on(library, own_folders)
+    async with app.run_test(size=SIZE, notifications=True) as pilot:
+        await opened(app, pilot)
+        await pilot.press("g")
+        await until(lambda: "finds a place in 2 kernels that it has never seen" in said(app))
+        assert f"klineage admit {CARD} --with" in said(app)
+        assert isinstance(app.screen, CardsScreen)

@@ -38,7 +38,7 @@ from klineage.skill.admission import (
     sources,
 )
 from klineage.skill.admission import trying as trying_module
-from klineage.skill.admission.by_patch import patched
+from klineage.skill.admission.by_patch import has_place, patched
 from klineage.skill.admission.held_out import operator_of
 from klineage.skill.card import Card, Carrier, Contract, ContractFeature, Effect, Precondition, Verification
 from klineage.skill.file import parse, render
@@ -492,6 +492,15 @@ def test_a_patch_renames_what_it_puts_in(name: str, extent: str) -> None:
     source = f"{name} = tl.load({name}_ptr + {extent}_at)\n".encode()
     found = patched("triton", before, after, source, 12)
     assert found == f"{name} = tl.load({name}_ptr + {extent}_at, mask={extent}_at < n)\n".encode()
+
+
+def test_a_patch_is_offered_only_where_it_has_a_place() -> None:
+    kernel = Kernel("c", "kernel.c", "f", b"void f(float *p, float *q)\n{\n" + BEFORE.encode() + b"}\n")
+    there = replace(of_file(EXPERTS / "softmax" / "c" / "kernel.c"), kernel=kernel)
+    card = replace(card_with(effect(1.5)), carrier=Carrier(BEFORE, AFTER))
+    assert has_place(card, there)
+    assert not has_place(card, of_file(EXPERTS / "bmm" / "c" / "naive.c"))
+    assert not has_place(replace(card, carrier=Carrier(BEFORE, "")), there)
 
 
 # -- whole ----------------------------------------------------------------------------------------------------------

@@ -72,6 +72,11 @@ class ByPatch:
             yield Made(self.name, problem="nothing in the target reads like the code before the change")
 
 
+def has_place(card: Card, target: Target) -> bool:
+    """Whether the carrier can be put into a kernel as a patch. Nothing is gated."""
+    return any(made.kernel is not None for made in ByPatch().answers(card, target, lambda: ()))
+
+
 def patched(surface: Surface, before: str, after: str, source: bytes, context: int) -> bytes | None:
     """The source with every change of the carrier made once; None when one of them has no place or several.
 
