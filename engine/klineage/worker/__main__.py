@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import json
 import os
 import platform
@@ -23,12 +22,18 @@ def main(argv: Sequence[str] | None = None, source: str = "") -> None:
         "--once", metavar="FILE", help="answer the request in this JSON file and print the result"
     )
     arguments = parser.parse_args(argv)
-    if importlib.util.find_spec("numpy") is None:
-        text = f"numpy is not installed for {sys.executable} (Python {platform.python_version()})"
-        print(json.dumps({"refused": "no_numpy", "summary": text}))
-        return
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
-        os.environ.setdefault(name, "1")  # read once, when numpy is imported, which the server does
+        os.environ.setdefault(name, "1")  # read once, when numpy is imported
+    from klineage.worker.faults import WorkerError
+    from klineage.worker.preload import version
+
+    try:
+        if not version("numpy"):
+            text = f"numpy is not installed for {sys.executable} (Python {platform.python_version()})"
+            raise WorkerError("no_numpy", text)
+    except WorkerError as refusal:
+        print(json.dumps({"refused": refusal.reason, "summary": str(refusal)}))
+        return
     from klineage.worker.environment import forget
     from klineage.worker.server import run_once, serve
 

@@ -51,17 +51,21 @@ def _packages(kind: str, beside: list[threading.Thread]) -> dict[str, str]:
         _begin(beside, _open_libraries)
     if kind == "gpu":
         _begin(beside, device.identity)
-    versions = _version("numpy")
+    versions = version("numpy")
     importlib.import_module("numpy.random")
     if kind == "native":
         return versions
-    versions |= _version("triton")
+    versions |= version("triton")
     if "triton" in versions and kind != "interpreter":
         _begin(beside, _hash_triton)
-    return versions | _version("torch")
+    return versions | version("torch")
 
 
-def _version(name: str) -> dict[str, str]:
+def version(name: str) -> dict[str, str]:
+    """Import a package: its version by its name, or nothing when it is not installed.
+
+    Raises WorkerError("broken_package") when it is, and cannot be imported.
+    """
     try:
         return {name: str(getattr(importlib.import_module(name), "__version__", "unknown"))}
     except (Exception, SystemExit) as error:  # a broken package raises anything

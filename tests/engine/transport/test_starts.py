@@ -49,12 +49,12 @@ def place(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def with_triton(tmp_path: Path, place: Path) -> Iterator[Make]:
-    """An executor whose workers find this text as the package triton, which they import before torch."""
+def broken(tmp_path: Path, place: Path) -> Iterator[Make]:
+    """An executor whose workers find this text as a package: by default triton, which they import before torch."""
     made: list[LocalExecutor] = []
 
-    def make(text: str, command: list[str] | None = None) -> LocalExecutor:
-        package = tmp_path / "packages" / "triton"
+    def make(text: str, command: list[str] | None = None, name: str = "triton") -> LocalExecutor:
+        package = tmp_path / "packages" / name
         package.mkdir(parents=True)
         (package / "__init__.py").write_text(text)
         path = os.pathsep.join((str(package.parent), str(ENGINE)))
@@ -68,34 +68,33 @@ def with_triton(tmp_path: Path, place: Path) -> Iterator[Make]:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("name", "text", "said"),
     [
-        ("raise ImportError('libtriton.so: cannot open\\nmore')", "ImportError: libtriton.so: cannot open"),
-        ("raise OSError('not a library')", "OSError: not a library"),
-        ("import sys; sys.exit(3)", "SystemExit: 3"),
+        ("triton", "raise ImportError('libx.so: cannot open\\nmore')", "ImportError: libx.so: cannot open"),
+        ("triton", "import sys; sys.exit(3)", "SystemExit: 3"),
+        ("numpy", "raise OSError('not a library')", "OSError: not a library"),
+        ("numpy", "import cannot_be_found", "ModuleNotFoundError: No module named 'cannot_be_found'"),
     ],
 )
 def test_a_package_that_cannot_be_imported_is_named(
-    with_triton: Make, place: Path, text: str, said: str
+    broken: Make, place: Path, name: str, text: str, said: str
 ) -> None:
-    answer = with_triton(text).submit("compiler", {"op": "layers"})
+    answer = broken(text, name=name).submit("compiler", {"op": "layers"})
     assert (answer["verdict"], answer["reason"]) == ("error", "broken_package")
     assert answer["summary"] == (
-        f"triton is installed for {sys.executable} but cannot be imported ({said}); install it anew"
+        f"{name} is installed for {sys.executable} but cannot be imported ({said}); install it anew"
     )
     assert not any(place.iterdir())
 
 
-def test_a_signal_to_end_is_heard_wherever_the_import_is(with_triton: Make, place: Path) -> None:
-    answer = with_triton(IN_A_CALLBACK).submit("compiler", {"op": "layers"})
+def test_a_signal_to_end_is_heard_wherever_the_import_is(broken: Make, place: Path) -> None:
+    answer = broken(IN_A_CALLBACK).submit("compiler", {"op": "layers"})
     assert (answer["reason"], answer["log"]) == ("worker", "")
     assert not any(place.iterdir())
 
 
-def test_a_start_that_is_cancelled_leaves_nothing_though_it_hears_nothing(
-    with_triton: Make, place: Path
-) -> None:
-    executor, cancel, ends = with_triton(DEAF), threading.Event(), []
+def test_a_start_that_is_cancelled_leaves_nothing_though_it_hears_nothing(broken: Make, place: Path) -> None:
+    executor, cancel, ends = broken(DEAF), threading.Event(), []
 
     def wait() -> None:
         with pytest.raises(Cancelled):
@@ -110,8 +109,8 @@ def test_a_start_that_is_cancelled_leaves_nothing_though_it_hears_nothing(
     assert ends == [[]]
 
 
-def test_an_import_that_hangs_ends_and_shows_where(with_triton: Make) -> None:
-    executor = with_triton(DEAF, [sys.executable, "-c", HASTY])
+def test_an_import_that_hangs_ends_and_shows_where(broken: Make) -> None:
+    executor = broken(DEAF, [sys.executable, "-c", HASTY])
     answer = executor.submit("compiler", {"op": "layers"})
     assert answer["reason"] == "worker"
     assert "exit -14" in answer["summary"]
