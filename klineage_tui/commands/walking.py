@@ -87,6 +87,7 @@ def _say_way_on(walk: Walk, state: WalkState, arguments: argparse.Namespace) -> 
         told = "listed below" if arguments.all else why
         what = f"rules see {plural(len(seen), 'mechanism')} that they cannot take out ({told})"
     say(f"{walk.id}: {what}; {way_on}")
+    say(f"{shown_command(arguments, f'features {walk.id}')} lists the mechanisms that are there")
 
 
 def _not_offered(kernel: Kernel) -> list[dict[str, Any]]:

@@ -32,8 +32,9 @@ if TYPE_CHECKING:
 _LINEAGE_CELLS = 30
 _TABS = ("proposal", "kernel", "lineage")
 _NOTHING_LEFT = (
-    "No proposal is left. {seal} seals the walk, which writes it as a lineage from naive to expert; "
-    "{edit} lets you simplify the kernel further by hand; {history} shows its history."
+    "Rules have no proposal left. {seal} seals the walk, which writes it as a lineage from naive to expert; "
+    "{features} lists the mechanisms that are still there: {edit} takes one out by hand, {ask} asks a model; "
+    "{history} shows the walk's history."
 )
 _NOTHING_YET = "No rule sees anything to simplify in this kernel."
 _BY_HAND = "{edit} lets you simplify it by hand."
@@ -169,7 +170,10 @@ class InducePanes(Place):
             self._touched = []
             self._mark_touched()
             view = self.query_one(DiffView)
-            key = {name: self.key_of(name) for name in ("seal", "edit", "history", "undo", "lift")}
+            key = {
+                name: self.key_of(name)
+                for name in ("seal", "edit", "history", "undo", "lift", "features", "ask")
+            }
             view.placeholder = self._nothing_left().format(**key)
             view.clear()
 
