@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 from klineage.lineage import Workspace
 from klineage.resources import shipped
 from klineage.walk import Walk, new_lineage, open_workspace
+from textual import app as textual_app
 from textual.app import App
 from textual.pilot import Pilot
 
@@ -24,18 +26,23 @@ from .driving import MakeApp, handled
 
 @pytest.fixture(autouse=True)
 def patient_fingers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A press is over when the keys have been handled. Textual's own waits until the process seems idle, as one does
-    that a busy machine does not let run."""
-    press = Pilot.press
+    """A press is over when the keys have been handled. Textual's own waits, at each key, until the process seems idle:
+    on a busy machine that takes long, and says nothing."""
 
     async def pressed(pilot: Pilot[int], *keys: str) -> None:
-        await press(pilot, *keys)
-        if isinstance(pilot.app, KeysInOrder):
-            await handled(pilot.app)
-        else:
-            for _ in range(5):  # from the focused widget up to the app
-                await pilot._wait_for_screen()
+        for key in keys:
+            await pilot.app._press_keys([key])
+            if isinstance(pilot.app, KeysInOrder):
+                await handled(pilot.app)
+            else:
+                for _ in range(5):  # from the focused widget up to the app
+                    await pilot._wait_for_screen()
+        await pilot._wait_for_screen()
 
+    async def at_once(min_sleep: float = 0.0, max_sleep: float = 0.0) -> None:
+        await asyncio.sleep(0)
+
+    monkeypatch.setattr(textual_app, "wait_for_idle", at_once)  # between the keys of ``_press_keys``
     monkeypatch.setattr(Pilot, "press", pressed)
 
 

@@ -64,7 +64,7 @@ async def named_as_offered(app: KlineageApp, pilot: Pilot[int]) -> None:
     await until(lambda: not isinstance(app.screen, NameStep))
 
 
-async def until(condition: Callable[[], object], seconds: float = 120.0) -> None:
+async def until(condition: Callable[[], object], seconds: float = 120.0, every: float = 0.02) -> None:
     """Wait for something that jobs bring about, on a screen that may not have all its widgets yet."""
     loop = asyncio.get_running_loop()
     end = loop.time() + seconds
@@ -77,7 +77,7 @@ async def until(condition: Callable[[], object], seconds: float = 120.0) -> None
 
     while not holds():
         assert loop.time() < end, f"waited {seconds} s in vain"
-        await asyncio.sleep(0.02)
+        await asyncio.sleep(every)
 
 
 async def handled(app: KeysInOrder[int]) -> None:
@@ -89,7 +89,7 @@ async def handled(app: KeysInOrder[int]) -> None:
         done = arrived.is_set() and not app._keys and not app._handling
         return done or app._exit or app._exception_event.is_set()
 
-    await until(over)
+    await until(over, every=0.002)
 
 
 def about(app: KlineageApp) -> str:

@@ -102,6 +102,9 @@ async def opened(app: KlineageApp, pilot: Pilot[int], card_id: str = CARD) -> No
 
 async def at(app: KlineageApp, pilot: Pilot[int], card_id: str) -> None:
     screen = cards(app)
+    # What a job has read becomes a new list of cards, with the cursor where it was.
+    await until(lambda: all(job.group != "cards" or job.is_finished for job in app.workers))
+    await pilot.pause()
     screen.queue_view.focus()
     rows = [item.id for item in screen._queue.items]
     screen.queue_view.move_to(rows.index(card_id))
