@@ -14,6 +14,7 @@ import os
 import platform
 import sys
 import threading
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 
@@ -71,6 +72,7 @@ def version(name: str) -> dict[str, str]:
     except (Exception, SystemExit) as error:  # a broken package raises anything
         if isinstance(error, ModuleNotFoundError) and error.name == name:
             return {}
+        traceback.print_exc()  # in the log, then
         said = (str(error).strip().splitlines() or [""])[0][:300]
         text = f"{name} is installed for {sys.executable} but cannot be imported ({type(error).__name__}: {said}); install it anew"
         raise WorkerError("broken_package", text) from error

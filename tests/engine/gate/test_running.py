@@ -319,8 +319,9 @@ def test_a_worker_that_dies_while_it_starts_shows_its_last_words(
     report = gate(GateRequest(c(), rows, "cpu-native"), fresh=True, executor=workers)
     result = report.stage("compile")
     assert result is not None
-    assert (result.verdict, result.reason) == (Verdict.ERROR, "worker")
-    assert "numpy is broken here" in result.log
+    assert (result.verdict, result.reason) == (Verdict.ERROR, "broken_package")
+    assert "numpy is broken here" in result.summary
+    assert 'numpy.py", line 1' in result.log
 
 
 @pytest.mark.parametrize(
