@@ -145,6 +145,11 @@ class Executor(ABC):
         except Died:
             return {}
 
+    @property
+    def closings(self) -> int:
+        """How often it was closed: whoever begins something for later looks whether it still should."""
+        return self._closings
+
     def pids(self) -> tuple[int, ...]:
         """The workers' own processes on this machine that run now."""
         parents = [slot.parent for slots in list(self._slots.values()) for slot in slots]

@@ -52,7 +52,10 @@ def begin(executor: Executor, surface: Surface, platform: str = "") -> None:
         _start(executor, kind)
     if surface != "c":
         threading.Thread(
-            target=_judge, args=(executor, surface, platform), name="warm judge", daemon=True
+            target=_judge,
+            args=(executor, surface, platform, executor.closings),
+            name="warm judge",
+            daemon=True,
         ).start()
 
 
@@ -60,7 +63,7 @@ def _start(executor: Executor, kind: str) -> None:
     threading.Thread(target=executor.versions, args=(kind,), name=f"warm {kind}", daemon=True).start()
 
 
-def _judge(executor: Executor, surface: Surface, platform: str) -> None:
+def _judge(executor: Executor, surface: Surface, platform: str, closings: int) -> None:
     """The worker that runs kernels: on the GPU, or for Triton in the interpreter."""
     from klineage.platform import satisfies
 
@@ -71,6 +74,8 @@ def _judge(executor: Executor, surface: Surface, platform: str) -> None:
             _start(executor, "gpu")
             return
         gpu = executor.machine().gpu
+        if closings != executor.closings:  # while the machine was looked at
+            return
         if gpu is not None and (not platform or satisfies(gpu.platform, platform)):
             _start(executor, "gpu")
         elif surface == "triton":

@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from klineage.executor import LocalExecutor
 from klineage.gate import GateRequest, Verdict, gate
 from klineage.gate.cache import knows
+from klineage.gate.warmth import begin
 from klineage.kernel import Kernel
 from klineage.workload import Workload
 
@@ -57,3 +60,24 @@ def test_what_is_no_kernel_starts_nothing(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("not a kernel")
     for name in ("notes.txt", "missing.c", "."):
         assert started(tmp_path / name, 0.2) == 0
+
+
+def test_what_was_begun_for_an_executor_that_was_closed_meanwhile_does_not_start(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    executor = LocalExecutor()
+    asked: list[str] = []
+    monkeypatch.setattr(executor, "versions", asked.append)
+    monkeypatch.setattr(executor, "sees_gpu", lambda: False)
+    look = executor.machine
+
+    def closed_meanwhile() -> object:
+        executor.close()
+        return look()
+
+    monkeypatch.setattr(executor, "machine", closed_meanwhile)
+    begin(executor, "triton", "nvidia-sm90")
+    for thread in threading.enumerate():
+        if thread.name.startswith("warm"):
+            thread.join(60)
+    assert sorted(asked) == ["compiler", "native"]
