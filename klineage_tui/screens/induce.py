@@ -131,6 +131,7 @@ class InduceScreen(InduceWalk):
         if current is not None and state is not None:
             old, new = state.kernel, current.candidate.source
             self.job("diff", lambda: _line_ops(old, new), lambda ops: self.show_diff(old, new, ops))
+        self._draw_answer()  # the pane's title is the answer's while there is one
         self._show_evidence()
 
     def _show_bar(self) -> None:

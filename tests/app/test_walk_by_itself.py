@@ -15,6 +15,7 @@ from textual.widgets import Input
 from klineage_tui.presentation.answer import AnswerView, answer_heading, answer_lines
 from klineage_tui.presentation.spending import spend_bar
 from klineage_tui.proposers import Choice
+from klineage_tui.screens import induce_ask
 from klineage_tui.screens.choosing import chosen_of
 from klineage_tui.screens.walking import Order, WalkOn, ordered
 
@@ -57,9 +58,11 @@ async def test_who_quits_is_told_that_nothing_is_lost(
     assert len(walk.state().steps) == 1
 
 
+@pytest.mark.parametrize("draw", [induce_ask._DRAW, 3600.0])  # the second: what is read again must draw it
 async def test_a_model_walks_until_escape_and_loses_nothing(
-    make_app: MakeApp, walk: Walk, messages: MessagesServer
+    make_app: MakeApp, walk: Walk, messages: MessagesServer, draw: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(induce_ask, "_DRAW", draw)
     rest = threading.Event()
 
     def second_waits(_: Received, reply: Reply) -> Reply:
