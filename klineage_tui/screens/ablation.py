@@ -137,6 +137,7 @@ class AblationScreen(AblationPanes):
     def _measure(self) -> None:
         workspace, lineage = self.host.workspace, self._lineage
         assert workspace is not None
+        self.drop("matrix")  # what was being read knows nothing of the rows to come
         run = self._run = self._last = Run(lineage, f"ABLATE {lineage}")
 
         def tell(event: GateEvent | str) -> None:

@@ -131,11 +131,13 @@ async def test_a_lineage_is_measured_and_what_follows_goes_into_its_cards(
 
         await measuring_begins(app, pilot)
         await until(lambda: "2 of 5 pay in order" in text(app, "worth_view"))
+        await until(
+            lambda: "measured-cpu, thread_cpu_time" in place(app).query_one("#matrix", Pane).title_text
+        )
         rows = {line.split()[1]: line for line in text(app, "matrix_view").splitlines()[1:]}
         assert rows["register_tiling"].count("2.00x ±1.0%") == 3
         assert "did not pass" in rows["simd"]
         assert rows["simd"].endswith("K3 alignment")
-        assert "measured-cpu, thread_cpu_time" in place(app).query_one("#matrix", Pane).title_text
         assert kept(workspace, LINEAGE) is not None
 
         await pilot.press("home", "j", "j", "j")
