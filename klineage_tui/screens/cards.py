@@ -95,13 +95,15 @@ class CardsScreen(CardsRuns):
         self.complain(sentence)
 
     def _show_loaded(self, loaded: Loaded) -> None:
-        self._loaded, self._queue = loaded, loaded.queue
+        self._take_cursors()
+        here = self._queue.current.id if self._queue.current else ""
+        self._loaded, self._queue = loaded, loaded.queue.on(self._wanted or here)
         self._reading = self._deciding = False
         self._wanted = ""
         if self._go_on:
             self._queue = self._queue.next_needed()
             self._go_on = False
-        self.redraw()
+        self._draw()
         then, self._then = self._then, None
         if then is not None:
             then()
@@ -109,6 +111,17 @@ class CardsScreen(CardsRuns):
     def redraw(self) -> None:
         if self._reading:
             return
+        self._take_cursors()
+        row = self.form_view.cursor_row
+        if row != self._form.row_of(self._field):
+            self._field = self._form.refs[row] or self._field
+        self._draw()
+
+    def _take_cursors(self) -> None:
+        """What is drawn again puts the cursors where the place knows them to be, and the reader may be further by now."""
+        self._queue = self._queue.at(self.queue_view.cursor_row)
+
+    def _draw(self) -> None:
         self.show_queue(self._queue, nothing_yet(self.host.keys_in_force, self._loaded.sealed))
         self._show_current()
 
@@ -227,7 +240,7 @@ class CardsScreen(CardsRuns):
     def do_card_next(self) -> None:
         self._queue = self._queue.next_needed()
         self.forget_test()
-        self.redraw()
+        self._draw()
 
     def after_reading(self, then: Callable[[], None]) -> None:
         self._then = then

@@ -49,11 +49,16 @@ class LineView(ScrollView, can_focus=True, inherit_bindings=False):
     BINDINGS = [*bindings_for("view")]
 
     class Moved(Message):
-        """The cursor came to rest on ``row``, moved by the reader."""
+        """The cursor came to rest somewhere, moved by the reader."""
 
-        def __init__(self, view: LineView, row: int) -> None:
+        def __init__(self, view: LineView) -> None:
             super().__init__()
-            self.view, self.row = view, row
+            self.view = view
+
+        @property
+        def row(self) -> int:
+            """Where the cursor is by now: the view may have been drawn again since, with its cursor elsewhere."""
+            return self.view.cursor_row
 
         @property
         def control(self) -> LineView:
@@ -118,7 +123,7 @@ class LineView(ScrollView, can_focus=True, inherit_bindings=False):
             self.refresh_line(row)
         self._reveal(row, margin)
         if moved and tell:
-            self.post_message(self.Moved(self, row))
+            self.post_message(self.Moved(self))
 
     def _nearest(self, row: int, direction: int) -> int:
         last = len(self.document) - 1
@@ -317,7 +322,7 @@ class LineView(ScrollView, can_focus=True, inherit_bindings=False):
     def action_open(self) -> None:
         if not len(self.document):
             raise SkipAction
-        self.post_message(self.Opened(self, self.cursor_row))
+        self.post_message(self.Opened(self))
 
     def action_next_hunk(self) -> None:
         raise SkipAction  # only a difference has hunks
@@ -353,7 +358,7 @@ class LineView(ScrollView, can_focus=True, inherit_bindings=False):
             row = self._nearest(row, 1)
             self.move_to(row, margin=0)
             if event.chain == 2:
-                self.post_message(self.Opened(self, row))
+                self.post_message(self.Opened(self))
 
     def refresh_line(self, y: int) -> None:
         top = self.scroll_offset.y

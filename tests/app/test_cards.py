@@ -100,11 +100,15 @@ async def opened(app: KlineageApp, pilot: Pilot[int], card_id: str = CARD) -> No
     await pilot.press("enter")
 
 
-async def at(app: KlineageApp, pilot: Pilot[int], card_id: str) -> None:
-    screen = cards(app)
-    # What a job has read becomes a new list of cards, with the cursor where it was.
+async def read(app: KlineageApp, pilot: Pilot[int]) -> None:
+    """What a job has read becomes a new list of cards and a new form, with the cursors where they were."""
     await until(lambda: all(job.group != "cards" or job.is_finished for job in app.workers))
     await pilot.pause()
+
+
+async def at(app: KlineageApp, pilot: Pilot[int], card_id: str) -> None:
+    screen = cards(app)
+    await read(app, pilot)
     screen.queue_view.focus()
     rows = [item.id for item in screen._queue.items]
     screen.queue_view.move_to(rows.index(card_id))
@@ -115,6 +119,7 @@ async def at(app: KlineageApp, pilot: Pilot[int], card_id: str) -> None:
 async def on(app: KlineageApp, pilot: Pilot[int], ref: Ref) -> None:
     """The cursor of the form on a field."""
     screen = cards(app)
+    await read(app, pilot)
     screen.form_view.focus()
     screen.form_view.move_to(screen._form.row_of(ref))
     await until(lambda: screen._field == ref)
@@ -434,6 +439,34 @@ async def test_a_broken_card_is_named_by_line_and_the_rest_opens(library: Librar
         assert re.search(r"c\.unroll\.md:\d+: .*intend", " ".join(text(app, "form_view").split()))
         await pilot.press("p")
         assert "it cannot be read" in said(app)
+
+
+async def test_the_cursor_and_the_card_stay_together_whatever_is_drawn_meanwhile(
+    library: Library, own_folders: Path
+) -> None:
+    app = app_on(library, own_folders)
+    async with app.run_test(size=SIZE, notifications=True) as pilot:
+        await opened(app, pilot)
+        screen = cards(app)
+        ids = [item.id for item in screen._queue.items]
+
+        def together(card_id: str) -> bool:
+            row, current = screen.queue_view.cursor_row, screen._queue.current
+            return current is not None and ids[row] == current.id == screen._shown.id == card_id  # type: ignore[union-attr]
+
+        here = screen._queue.position
+        there = (here + 1) % len(ids)
+        screen.queue_view.move_to(there)
+        screen.redraw()  # as for another width, before the place has heard of the move
+        assert together(ids[there])
+        screen.reload()
+        screen.queue_view.move_to(here)
+        await until(lambda: together(ids[here]))
+        await read(app, pilot)
+        assert together(ids[here]), "what was read meanwhile does not take the reader back"
+        screen.form_view.move_to(screen._form.row_of(Ref("carrier")))
+        screen.redraw()
+        assert screen._field == Ref("carrier")
 
 
 async def test_a_key_while_a_decision_is_written_does_not_overtake_it(

@@ -164,7 +164,10 @@ async def test_a_kernel_file_of_ones_own_is_looked_at_with_what_it_computes(
         assert isinstance(dialog, FieldDialog)
         kernel = dialog.query_one("#field-kernel", Input)
         kernel.focus()
+        await until(lambda: kernel.has_focus)
+        await pilot.press()  # whoever comes into a field has all of it selected first
         kernel.value = str(mine)[:-2]
+        kernel.cursor_position = len(kernel.value)
         await until(lambda: kernel._suggestion == str(mine))
         await pilot.press("right")
         assert kernel.value == str(mine)

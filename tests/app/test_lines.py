@@ -235,6 +235,5 @@ async def test_a_cursor_set_before_the_first_layout_is_seen() -> None:
         def on_mount(self) -> None:
             view.move_to(400)
 
-    async with Early(view).run_test(size=(40, 10)) as pilot:
-        await pilot.pause()
-        assert any("400" in row for row in drawn(view))
+    async with Early(view).run_test(size=(40, 10)):
+        await until(lambda: any("400" in row for row in drawn(view)))
