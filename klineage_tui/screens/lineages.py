@@ -61,14 +61,15 @@ class LineagesScreen(Place):
 
     def reload_if_outdated(self) -> None:
         """The list is short and cheap, so it is read whenever it is shown."""
-        workspace = self._app.workspace
+        workspace, walk = self._app.workspace, self.host.walk
+        if walk is not None:
+            self._point(walk.id)
         if workspace is not None:
             self.job("lineages", workspace.lineages, self._show)
 
     def _show(self, summaries: list[Summary]) -> None:
-        view = self.query_one("#lineages", LineView)
+        view, here, walk = self.query_one("#lineages", LineView), self._chosen(), self.host.walk
         self._summaries = summaries
-        ids = [summary.id for summary in summaries]
         self.query_one("#heading", TitleRow).show(
             [("klineage", "bold"), ("  choose a lineage", "$muted")], str(self._app.path)
         )
@@ -76,9 +77,16 @@ class LineagesScreen(Place):
         parts = welcome(str(self._app.path), self.host.keys_in_force, empty=not summaries)
         self.query_one("#welcome", Static).update(Content.assemble(*parts))
         view.show(Lines(lineage_lines(summaries)), keep_position=True)
-        walk = self.host.walk
-        if walk is not None and walk.id in ids:
-            view.move_to(ids.index(walk.id), tell=False)
+        if here is not None:
+            self._point(here.id)  # the reader may have moved while the list was being read
+        elif walk is not None:
+            self._point(walk.id)
+
+    def _point(self, lineage: str) -> None:
+        """Put the cursor on a lineage, if it is in the list."""
+        ids = [summary.id for summary in self._summaries]
+        if lineage in ids:
+            self.query_one("#lineages", LineView).move_to(ids.index(lineage), tell=False)
 
     def on_resize(self) -> None:
         self._share_rows()

@@ -43,7 +43,7 @@ async def test_a_result_on_its_way_gives_way_to_a_newer_job() -> None:
             time.sleep(0.1)  # the app is busy meanwhile: the result waits to be delivered
             newer()
             place.job("other", lambda: "last", heard.append)
-            await until(lambda: "last" in heard)
             await until(lambda: all(job.is_finished for job in app.workers))
-            heard.append("|")
+            place.call_later(heard.append, "|")  # behind every result on its way
+            await until(lambda: heard[-1:] == ["|"])
     assert [word for word in heard if word != "last"] == ["new", "|", "|"]
