@@ -179,6 +179,8 @@ def test_a_flood_of_output_is_shown_in_part_and_counted() -> None:
 def watched_and_killed(folder: Path, behaviour: str, number: signal.Signals) -> None:
     """Watch a command from a process of its own until it says its number, and end that process: the command ends, too."""
     program = (
+        # A suite that was started in the background ignores SIGINT, and so would everything that it starts.
+        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "import sys; from pathlib import Path; sys.path.insert(0, sys.argv[1]); import test_command as t\n"
         "ledger = t.Ledger(Path(sys.argv[2]) / 'ledger.jsonl', t.load_prices())\n"
         "tell = lambda e: print(e.text, flush=True)\n"
