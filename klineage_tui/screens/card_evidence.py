@@ -12,6 +12,7 @@ from klineage_tui.actions import bindings_for
 from klineage_tui.presentation.details import reason_lines
 from klineage_tui.presentation.gate import GateView, gate_lines
 from klineage_tui.presentation.walk import step_name
+from klineage_tui.screens.place import once_drawn
 from klineage_tui.text.columns import width
 from klineage_tui.text.line import Line
 from klineage_tui.text.sanitize import sanitize
@@ -122,7 +123,7 @@ class EvidenceScreen(ModalScreen[str | None]):
         return f"its anchor: line{'s' * (len(places) > 1)} {at} before"
 
     def on_resize(self) -> None:
-        self.call_after_refresh(self._fit)
+        once_drawn(self, self._fit)
 
     def _fit(self) -> None:
         why = self.query_one("#evidence-why", LineView)

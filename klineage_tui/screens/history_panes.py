@@ -13,6 +13,7 @@ from klineage_tui.presentation.blame import blame_labels
 from klineage_tui.presentation.details import reason_lines
 from klineage_tui.presentation.git_commands import git_lines
 from klineage_tui.presentation.titles import comparison_title, name_of
+from klineage_tui.screens.place import once_drawn
 from klineage_tui.screens.side_tabs import SideTabs
 from klineage_tui.text.sanitize import sanitize
 from klineage_tui.widgets.action_bar import ActionBar
@@ -178,7 +179,7 @@ class HistoryPanes(SideTabs):
             self.choose_tab(1)
 
     def on_resize(self) -> None:
-        self.call_after_refresh(self._fit)
+        once_drawn(self, self._fit)
 
     def on_line_view_widened(self, message: LineView.Widened) -> None:
         """A hidden tab has no width yet when its text is first made."""

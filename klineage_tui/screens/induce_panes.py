@@ -14,7 +14,7 @@ from klineage_tui.presentation.gate import GateView, gate_heading, gate_lines
 from klineage_tui.presentation.proposal import about, proposal_title, touched_lines
 from klineage_tui.presentation.walk import WalkColumn, heading, step_name, strip_line
 from klineage_tui.proposals import Queue
-from klineage_tui.screens.place import Place
+from klineage_tui.screens.place import Place, once_drawn
 from klineage_tui.text.line import Line
 from klineage_tui.text.sanitize import sanitize
 from klineage_tui.widgets.action_bar import ActionBar
@@ -104,7 +104,7 @@ class InducePanes(Place):
         self.query_one(TabRow).choose(index)
         view = ("#diff", "#kernel-view", "#lineage-view")[index]
         self.query_one(view).focus()
-        self.call_after_refresh(self._mark_touched)  # a hidden view cannot scroll
+        once_drawn(self, self._mark_touched)  # a hidden view cannot scroll
 
     def show_proposal_tab(self) -> None:
         """Where panes are tabs: what a verb works on, and its progress, are on the first one."""
@@ -142,7 +142,7 @@ class InducePanes(Place):
             self.query_one("#strip", LineView).show(Lines([line]))
 
     def on_resize(self) -> None:
-        self.call_after_refresh(self.redraw)
+        once_drawn(self, self.redraw)
 
     def show_kernel(self, kernel: Kernel, step: Step, *, is_head: bool) -> None:
         pane = self.query_one("#kernel", Pane)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, ClassVar, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar, cast
 
 from klineage.errors import KlineageError
 from textual.message import Message
@@ -71,6 +71,16 @@ class Host(Protocol):
 
     def choose_theme(self, name: str) -> None:
         """Use a theme, now and at the next start."""
+
+
+def once_drawn(screen: Screen[Any], do: Callable[[], None]) -> None:
+    """Do this once what has changed is drawn; not on a screen that is left by then, and loses its widgets one by one."""
+
+    def unless_left() -> None:
+        if screen.display:
+            do()
+
+    screen.call_after_refresh(unless_left)
 
 
 class JobDone(Message):
