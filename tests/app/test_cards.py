@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from klineage.lineage import Workspace
@@ -24,7 +25,9 @@ from klineage.skill.staleness import fingerprints, verified_by
 from textual.pilot import Pilot
 from textual.widgets import Input, Static
 
+from klineage_tui import card_trials
 from klineage_tui.app import KlineageApp
+from klineage_tui.card_trials import try_on
 from klineage_tui.config import Config
 from klineage_tui.presentation.card_form import Ref
 from klineage_tui.screens.card_evidence import EvidenceScreen
@@ -170,7 +173,7 @@ def tried(library: Library) -> None:
 
 
 async def test_an_edited_precondition_goes_stale_is_probed_and_admitted_again(
-    library: Library, own_folders: Path
+    library: Library, own_folders: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tried(library)
     app = app_on(library, own_folders)
@@ -228,11 +231,26 @@ async def test_an_edited_precondition_goes_stale_is_probed_and_admitted_again(
         await pilot.press("escape")
 
         before = library.source(CARD)
-        await tried_on_bmm(app, pilot)
-        await until(lambda: cards(app)._run is not None)
+        held, go_on = threading.Event(), threading.Event()
+
+        def held_at_its_first_gate(*arguments: Any) -> str:
+            *others, say, on_event, cancel = arguments
+
+            def hear(event: object) -> None:
+                held.set()
+                go_on.wait(300)
+                on_event(event)
+
+            return try_on(*others, say, hear, cancel)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(card_trials, "try_on", held_at_its_first_gate)
+            await tried_on_bmm(app, pilot)
+            await until(held.is_set)
         await pilot.press("e")
         assert "it is being tested" in said(app)
         await pilot.press("escape")
+        go_on.set()
         await until(lambda: cards(app)._run is None, 60)
         assert "stopped; nothing was written" in text(app, "run_view")
         assert library.source(CARD) == before
