@@ -20,7 +20,7 @@ from klineage_tui.config import Config, config_folder, load_config
 from klineage_tui.crash import log_exception
 from klineage_tui.key_order import KeysInOrder
 from klineage_tui.keys import shown_key
-from klineage_tui.palette import ActionProvider
+from klineage_tui.palette import ActionProvider, Palette
 from klineage_tui.screens.induce import InduceScreen
 from klineage_tui.screens.lineages import LineagesScreen
 from klineage_tui.screens.place import Place
@@ -311,10 +311,14 @@ class KlineageApp(KeysInOrder[int]):
             "previous-pane": lambda: self._pane(-1),
             "theme": self._next_theme,
             "layout": self._next_layout,
-            "palette": self.action_command_palette,
+            "palette": self._palette,
             "help": self._help,
             "quit": self.exit,
         }
+
+    def _palette(self) -> None:
+        if not isinstance(self.screen, Palette):
+            self.push_screen(Palette())
 
     def _pane(self, step: int) -> None:
         if isinstance(self.screen, Place):

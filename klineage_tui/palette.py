@@ -6,14 +6,19 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import NamedTuple
 
-from textual.command import DiscoveryHit, Hit, Hits, Provider
+from textual.command import CommandPalette, DiscoveryHit, Hit, Hits, Provider
 
 from klineage_tui.actions import PLACES, actions_of
 from klineage_tui.keys import shown_key, shown_keys
+from klineage_tui.screens.in_step import InStep
 from klineage_tui.screens.place import Place
 
 _REACHED = ("induce", "history", "cards", "library")  # places that a key leads to from everywhere
 _ELSEWHERE = 0.7  # of the score of what can be done here
+
+
+class Palette(InStep, CommandPalette):
+    """Textual's palette."""
 
 
 class Command(NamedTuple):

@@ -12,6 +12,7 @@ from klineage_tui.actions import bindings_for
 from klineage_tui.presentation.details import reason_lines
 from klineage_tui.presentation.gate import GateView, gate_lines
 from klineage_tui.presentation.walk import step_name
+from klineage_tui.screens.in_step import InStep
 from klineage_tui.screens.place import once_drawn
 from klineage_tui.text.columns import width
 from klineage_tui.text.line import Line
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 _LONG = 12  # lines of a place beyond which its first one is marked alone
 
 
-class EvidenceScreen(ModalScreen[str | None]):
+class EvidenceScreen(InStep, ModalScreen[str | None]):
     """Dismissed with a commit that is to be shown in History, or None.
 
     claim: the sentence of the field that cites this evidence. place: whether the card's place is shown first, and not

@@ -13,6 +13,7 @@ from textual.widgets import Static
 from klineage_tui.actions import bindings_for
 from klineage_tui.keys import shown_key
 from klineage_tui.screens.dialog import ListDialog, text_rows
+from klineage_tui.screens.in_step import InStep
 from klineage_tui.text.columns import clip, pad, widest, width
 from klineage_tui.text.line import Line, compose
 from klineage_tui.text.sanitize import sanitize
@@ -82,7 +83,7 @@ class Choose(ListDialog[T | None], Generic[T]):
             self.dismiss(self._rows[row][0] if row < len(self._rows) else None)
 
 
-class RevisionsScreen(ModalScreen[None]):
+class RevisionsScreen(InStep, ModalScreen[None]):
     """The revisions of a card, newest first, above what the one under the cursor changed in the file.
 
     read: the file before and after the revision of a row, and the operations between their lines; in a thread.

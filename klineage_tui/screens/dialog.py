@@ -12,6 +12,7 @@ from textual.widgets import Input, Static
 
 from klineage_tui.actions import bindings_for
 from klineage_tui.keys import shown_key
+from klineage_tui.screens.in_step import InStep
 from klineage_tui.text.sanitize import sanitize
 from klineage_tui.widgets.lines import LineView
 from klineage_tui.widgets.too_small import TooSmall
@@ -21,7 +22,7 @@ _WIDE = 110  # cells of a dialog with a list, where there is room
 _FRAME_ROWS = 8  # of it: border, padding, title, keys and their margins
 
 
-class Dialog(ModalScreen[Answer]):
+class Dialog(InStep, ModalScreen[Answer]):
     """A box in the middle with a title, a question and the keys that answer it."""
 
     BINDINGS = [*bindings_for("dialog")]

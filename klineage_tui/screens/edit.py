@@ -14,6 +14,7 @@ from textual.widgets import Static
 
 from klineage_tui.actions import bindings_for
 from klineage_tui.screens.dialog import Confirm
+from klineage_tui.screens.in_step import InStep
 from klineage_tui.text.sanitize import sanitize
 from klineage_tui.widgets.action_bar import ActionBar
 from klineage_tui.widgets.code_area import CodeArea
@@ -34,7 +35,7 @@ def why_not_here(source: bytes) -> str:
     return ""
 
 
-class EditScreen(ModalScreen[bytes | None]):
+class EditScreen(InStep, ModalScreen[bytes | None]):
     """Dismissed with the edited bytes, or None when the person leaves (the draft stays) or discards.
 
     keep, forget: save the draft, and drop it; both are called in a thread and may raise KlineageError.

@@ -22,6 +22,7 @@ from klineage_tui.presentation.features import (
     opinion_text,
 )
 from klineage_tui.screens.dialog import Confirm
+from klineage_tui.screens.in_step import InStep
 from klineage_tui.text.sanitize import sanitize
 from klineage_tui.widgets.action_bar import ActionBar
 from klineage_tui.widgets.lines import Lines, LineView
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from klineage.walk import Walk
 
 
-class FeaturesScreen(ModalScreen[bool]):
+class FeaturesScreen(InStep, ModalScreen[bool]):
     """Dismissed with True when something was settled, or a model was asked."""
 
     BINDINGS = [*bindings_for("features")]

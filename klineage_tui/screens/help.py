@@ -11,6 +11,7 @@ from textual.widgets import Static
 
 from klineage_tui.actions import PLACES, SCREENS, actions_of, bindings_for
 from klineage_tui.keys import shown_keys
+from klineage_tui.screens.in_step import InStep
 from klineage_tui.text.columns import pad
 from klineage_tui.text.line import Line, compose
 from klineage_tui.widgets.lines import Lines, LineView
@@ -39,7 +40,7 @@ def help_lines(place: str, keys: dict[str, str], cells: int = 90) -> list[Line]:
     return lines[:-1]
 
 
-class HelpScreen(ModalScreen[None]):
+class HelpScreen(InStep, ModalScreen[None]):
     """Scrolls; any of escape, ? and q leaves."""
 
     BINDINGS = [*bindings_for("dialog"), ("question_mark,q", "dialog_cancel", "close")]

@@ -9,6 +9,7 @@ from textual.app import ComposeResult
 from textual.screen import ModalScreen
 
 from klineage_tui.actions import bindings_for
+from klineage_tui.screens.in_step import InStep
 from klineage_tui.text.sanitize import sanitize
 from klineage_tui.widgets.action_bar import ActionBar
 from klineage_tui.widgets.hunk_view import HunkView
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from klineage.lineage import Op
 
 
-class HunkScreen(ModalScreen[frozenset[int] | None]):
+class HunkScreen(InStep, ModalScreen[frozenset[int] | None]):
     """Dismissed with the numbers of the changes that are taken, some of them, or None when the person leaves."""
 
     BINDINGS = [*bindings_for("hunks")]

@@ -13,6 +13,7 @@ from textual.worker import Worker, get_current_worker
 from klineage_tui.actions import BY_ID
 from klineage_tui.crash import log_exception
 from klineage_tui.keys import shown_key
+from klineage_tui.screens.in_step import InStep
 from klineage_tui.widgets.action_bar import ActionBar
 from klineage_tui.widgets.too_small import TooSmall
 
@@ -92,7 +93,7 @@ class JobDone(Message):
         self.deliver = deliver
 
 
-class Place(Screen[None]):
+class Place(InStep, Screen[None]):
     """A screen whose actions come from the registry: ``verb(id)`` runs ``do_<id>``, or says why not.
 
     Subclasses set ``PLACE`` (a key of ``actions.PLACES``), ``BINDINGS = bindings_for(PLACE)``, and

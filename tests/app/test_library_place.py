@@ -128,8 +128,9 @@ async def test_another_target_is_asked_for_and_what_is_wrong_with_it_is_said(
         await pilot.press("4")
         await shown(app)
         view = place(app).found_view
+        before = place(app)._found
         await pilot.press("v")
-        await until(lambda: len(place(app)._rows.selectable) > 1)
+        await until(lambda: place(app)._found is not before)
         await pilot.press("end")
         assert view.cursor_row > min(place(app)._rows.selectable)
         await pilot.press("/")
