@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -26,10 +27,12 @@ from klineage.workload import Workload
 from textual.pilot import Pilot
 
 from klineage_tui.app import KlineageApp
+from klineage_tui.card_ablation import Matrix, read
 from klineage_tui.cli import main
 from klineage_tui.config import Config
 from klineage_tui.presentation.ablation_matrix import matrix_lines, row_lines
-from klineage_tui.screens.ablation import AblationScreen
+from klineage_tui.screens import ablation
+from klineage_tui.screens.ablation import AblationScreen, RowFound
 from klineage_tui.screens.cards import CardsScreen
 from klineage_tui.screens.dialog import AskReason, Confirm
 from klineage_tui.screens.history import HistoryScreen
@@ -114,6 +117,41 @@ async def measuring_begins(app: KlineageApp, pilot: Pilot[int]) -> None:
     await pilot.press("g")
     await until(lambda: isinstance(app.screen, Confirm) and "came from elsewhere" in app.screen._question)
     await pilot.press("enter")
+
+
+async def test_what_was_read_before_does_not_hide_what_is_measured(
+    workspace: Workspace,
+    own_folders: Path,
+    gates: Callable[[threading.Event], None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    began, go_on = threading.Event(), threading.Event()
+    gates(threading.Event())  # which waits until it is cancelled
+    app = app_on(workspace, own_folders)
+    async with app.run_test(size=SIZE, notifications=True) as pilot:
+        await opened(app, pilot)
+
+        def slow(*arguments: Any) -> Matrix:
+            began.set()
+            assert go_on.wait(600)
+            return read(*arguments)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(ablation, "read", slow)
+            place(app).reload()
+            await until(began.is_set)
+            await measuring_begins(app, pilot)
+            await until(lambda: place(app)._run is not None)
+        run, matrix = place(app)._run, place(app)._matrix
+        assert run is not None and matrix is not None
+        place(app).post_message(RowFound(run, replace(matrix.ablation.rows[0], action="found")))
+        await until(lambda: "K1 found" in text(app, "matrix_view"))
+        go_on.set()
+        await until(lambda: all(job.is_finished for job in app.workers if job.group == "matrix"))
+        await pilot.press()
+        assert "K1 found" in text(app, "matrix_view")
+        await pilot.press("escape")
+        await until(lambda: place(app)._run is None)
 
 
 @pytest.mark.usefixtures("gates")
