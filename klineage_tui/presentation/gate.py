@@ -206,9 +206,13 @@ def _case_lines(case: FailingCase | None) -> list[Line]:
     if case is None:
         return []
     dims = " ".join(f"{sanitize(name)}={value}" for name, value in case.dims.items())
+    told = "  ".join(filter(None, (sanitize(case.size), dims, f"seed {case.seed}")))
+    place = compose(("smallest failing case  ", "muted"), told)
+    if not case.output:  # it failed as a whole: it hung, or crashed
+        return [place]
     index = ", ".join(map(str, case.index))
     return [
-        compose(("smallest failing case  ", "muted"), f"{sanitize(case.size)}  {dims}  seed {case.seed}"),
+        place,
         compose(
             ("  ", ""),
             f"{sanitize(case.output)}[{index}]",

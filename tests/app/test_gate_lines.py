@@ -66,6 +66,19 @@ def test_the_failing_case_and_the_way_on() -> None:
     assert "x keeps it as a rejected attempt, e edits it" in lines
 
 
+def test_a_case_that_failed_as_a_whole_names_no_element() -> None:
+    hung = StageResult(
+        "correctness",
+        Verdict.TIMEOUT,
+        "timeout",
+        "ran longer than 60 s at size hidden",
+        case=FailingCase("hidden", {}, 9, "", (), "", ""),
+    )
+    lines = _text(_view(STATIC, COMPILE, hung))
+    assert "smallest failing case  hidden  seed 9" in lines
+    assert not any("expected" in line for line in lines)
+
+
 def test_a_long_log_keeps_the_end_that_explains_it() -> None:
     frames = [f"frame {number}" for number in range(20)]
     for log, kept, lost in (
