@@ -73,7 +73,9 @@ def requests(platform: str) -> Iterator[tuple[str, str, GateRequest]]:
     reading = cuda("volatile float past = x[rows * columns + 200]; (void)past;")
     yield "reads past its input", "sanitizer (memcheck)", GateRequest(reading, rows, platform, sanitize=True)
     # Whoever comes first reads 0 or what is there then, and neither changes the answer.
-    race = cuda("t[threadIdx.x] = 0; __syncthreads(); t[threadIdx.x] = i; if (t[127 - threadIdx.x] < 0) i = 0;")
+    race = cuda(
+        "t[threadIdx.x] = 0; __syncthreads(); t[threadIdx.x] = i; if (t[127 - threadIdx.x] < 0) i = 0;"
+    )
     yield "race in shared memory", "sanitizer (racecheck)", GateRequest(race, rows, platform, sanitize=True)
     yield "triton, sanitized", "nothing found", GateRequest(expert, gemm, platform, sanitize=True)
 
