@@ -18,7 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from klineage.worker import gpu_program, limits
+from klineage.worker import gpu_program, landlock, limits
 from klineage.worker.check import confinement
 from klineage.worker.faults import KernelFault, Unsupported
 from klineage.worker.jobs import Context, Result, single
@@ -50,13 +50,16 @@ def _under(
     """Run the program under each command, in the walls that the tools leave standing.
 
     A tool and its program speak through sockets, of this process's own network, which has nothing else in it; both want
-    a home and a place for temporary files. counters: the tool reads the GPU's.
+    a home and a place for temporary files. The program sees no others once the device is open. counters: the tool reads the GPU's.
     """
     walls = confinement(request, "gpu")
-    walls = replace(walls, sockets=True, counters=counters, reads=(*walls.reads, *_HOSTS))
-    held = limits.apply(replace(walls, file_bytes=walls.folder_bytes), "tools")
+    walls = replace(walls, sockets=True, files=False, counters=counters, file_bytes=walls.folder_bytes)
+    held = limits.apply(walls, "tools")
+    held["files"] = held["no_new_privileges"] and landlock.version() > 0  # else the program ends
     channel.send(progress={"detail": "under NVIDIA's tools"})
-    Path("request.json").write_text(json.dumps(request), encoding="utf-8")
+    writes = [str(Path.cwd()), *walls.writes, *landlock.written(processes=True)]
+    seen = {"reads": [*walls.reads, *_HOSTS], "writes": writes, "closed": held["files"]}
+    Path("request.json").write_text(json.dumps({**request, "files": seen}), encoding="utf-8")
     program = [sys.executable, "-c", _PROGRAM.format(path=str(Path.cwd() / "request.json"))]
     environment = _environment(gpu_program.package())
     done: list[tuple[str, Any]] = [("layers", held)]

@@ -102,7 +102,7 @@ def prepare() -> None:
     _tools()
 
 
-def _written(processes: bool) -> Iterator[str]:
+def written(processes: bool) -> Iterator[str]:
     """Where Triton keeps what it compiled, for children that compile."""
     if processes and "triton" in sys.modules:
         home = Path(os.environ.get("TRITON_HOME") or Path.home()) / ".triton"
@@ -150,7 +150,7 @@ def restrict(reads: Iterable[str], writes: Iterable[str], processes: bool, devic
         _add(ruleset, (*_system(devices), *_python(), *tools, *reads), _READ)
         _add(
             ruleset,
-            (*writes, *_written(processes), *(_DEVICES[:2] if devices else ()), "/dev/null"),
+            (*writes, *written(processes), *(_DEVICES[:2] if devices else ()), "/dev/null"),
             _READ | write,
         )
         return _call(_RESTRICT, ctypes.c_int(ruleset), ctypes.c_uint32(0)) == 0

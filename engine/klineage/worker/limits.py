@@ -27,7 +27,8 @@ class Limits:
 
     ``reads`` and ``writes`` are paths that it needs beside Python, libraries and its own temporary folder,
     which holds ``folder_bytes``. ``devices``: it uses a GPU. ``sockets``: it makes system calls that seccomp refuses, and
-    speaks to itself, as NVIDIA's tools do. ``counters``: it reads the GPU's counters, for which drivers
+    speaks to itself, as NVIDIA's tools do. ``files``: it sees only what is named here; False leaves that to a program that it
+    starts. ``counters``: it reads the GPU's counters, for which drivers
     want CAP_PERFMON in the system's own user namespace: root keeps that alone.
     """
 
@@ -38,6 +39,7 @@ class Limits:
     processes: bool = False  # may it start programs? (a compiler must, a kernel must not)
     devices: bool = False
     sockets: bool = False
+    files: bool = True
     counters: bool = False
     folder_bytes: int = 256 << 20
     reads: tuple[str, ...] = ()
@@ -114,9 +116,10 @@ def apply(limits: Limits, name: str = "child") -> dict[str, bool]:
     if limits.memory is not None:
         held["memory"] = _rlimit("RLIMIT_AS", _mapped_bytes() + limits.memory)
     confined = held["no_new_privileges"]
-    held["files"] = confined and landlock.restrict(
-        limits.reads, (folder, *limits.writes), limits.processes, limits.devices
-    )
+    if limits.files:
+        held["files"] = confined and landlock.restrict(
+            limits.reads, (folder, *limits.writes), limits.processes, limits.devices
+        )
     filtered = confined and not limits.sockets and seccomp.install(limits.processes)
     held["no_signals_or_sockets"] = filtered
     if not limits.processes:

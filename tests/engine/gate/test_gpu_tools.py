@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -12,7 +13,7 @@ import pytest
 from klineage.executor import LocalExecutor, bundle
 from klineage.gate import POLICY
 from klineage.gate.request import workload_job
-from klineage.worker import gpu_tools
+from klineage.worker import gpu_tools, landlock
 from klineage.workload import Workload
 
 MEMCHECK = """========= COMPUTE-SANITIZER
@@ -87,6 +88,34 @@ def test_a_tool_and_its_program_find_what_they_need_inside_the_walls(tmp_path: P
     assert answer["reason"] == "no_sanitizer"
     assert answer["summary"].startswith("memcheck does not run here: ")
     assert "CUDA" in answer["summary"] or "NVIDIA" in answer["summary"], answer["log"]
+
+
+def test_the_program_sees_no_other_files_before_it_reads_a_kernel(tmp_path: Path) -> None:
+    """The driver is asked first, and a kernel and its workload only when the files are closed."""
+    if not landlock.version():
+        pytest.skip("this machine has no Landlock")
+    own, secret = tmp_path / "own", tmp_path / "secret"
+    own.mkdir()
+    secret.write_text("of somebody else")
+    request = {"files": {"reads": [], "writes": [str(own)], "closed": True}}
+    (own / "request.json").write_text(json.dumps(request))
+    program = (
+        "import ctypes, sys, types; ctypes.CDLL(None).prctl(38, 1, 0, 0, 0)\n"
+        "said = []\n"
+        "sys.modules['torch'] = types.SimpleNamespace(zeros=lambda *_, device: said.append(open(sys.argv[1]).read()))\n"
+        "from klineage.worker import gpu_program\n"
+        "def problem_of(_):\n"
+        "    open('request.json', 'a').close()\n"
+        "    said.append('own'); open(sys.argv[1])\n"
+        "gpu_program.problem_of = problem_of\n"
+        "try: gpu_program.run('request.json')\n"
+        "except PermissionError: print(*said, 'closed', sep=', ')\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(secret)], cwd=own, capture_output=True, text=True, check=False,
+        env={**os.environ, "PYTHONPATH": str(Path(gpu_tools.__file__).parents[2])},
+    )  # fmt: skip
+    assert done.stdout.strip() == "of somebody else, own, closed", done.stderr
 
 
 def test_the_worker_that_is_one_file_hands_its_package_on(tmp_path: Path) -> None:
