@@ -2,6 +2,8 @@
 
 Opening a GPU takes a second, and a process that has opened it cannot be forked. A spare has run nothing but
 that: it is as fresh as a child that is forked for its job, and is confined, as that one, once its job is there.
+Spares open their device while other jobs run; for a measurement, and while somebody else holds the device, they are
+stopped where they are.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ import functools
 import os
 import pickle
 import select
+import signal
 import socket
 import tempfile
 import time
@@ -22,9 +25,9 @@ from klineage.worker import limits
 from klineage.worker.process import Channel, Child, Task, end, keep_apart, spawn
 
 IDLE_SECONDS = 60.0  # a spare holds memory of the device
-REST_SECONDS = 0.05  # a gate's next job comes sooner; none is made beside a measurement
-FIRST = 2  # a gate begins with so many; a driver opens its device for one after the other, so others come after them
-SETTLE_SECONDS = 30.0
+REST_SECONDS = 0.03  # a gate's next job comes sooner; none is made just before a measurement
+FIRST = 3  # the first gate needs so many; a driver opens its device for one after the other, so others come after them
+STOP_SECONDS = 30.0
 _TICK, _AGAIN = 0.02, 0.1
 
 Release = Callable[[], None]
@@ -50,15 +53,17 @@ class Spares:
         self.waiting: list[Child] = []
         self._opening: set[int] = set()  # pids of those that are not ready
         self._release: Release | None = None
-        self._used, self._broken = time.monotonic() - REST_SECONDS, False
+        self._used, self._broken, self._rested = time.monotonic() - REST_SECONDS, False, False
 
     def start(self, name: str, task: Task) -> Child:
         """A child that runs ``task``: a spare where there is one, a fresh fork otherwise."""
         self.look()
         while self.waiting:
-            child = self.waiting.pop(0)
+            child = min(self.waiting, key=lambda spare: spare.pid in self._opening)
+            self.waiting.remove(child)
             self._opened(child)
             keep_apart(child.pid, False)
+            _signal(child.pid, signal.SIGCONT)
             try:
                 _hand_over(child, task)
             except (BrokenPipeError, ConnectionResetError):  # it has just died
@@ -70,7 +75,7 @@ class Spares:
 
     def rested(self) -> None:
         """A job has ended: from now on, count the idle time; a spare that could not be made is tried again."""
-        self._used, self._broken = time.monotonic(), False
+        self._used, self._broken, self._rested = time.monotonic(), False, True
 
     def look(self) -> None:
         """Note which spares are ready, and bury the dead."""
@@ -92,25 +97,36 @@ class Spares:
         if idle > self.idle_seconds:
             self.close()
             return None
+        if self._opening and not self._continued():
+            return _AGAIN
         if idle < REST_SECONDS:
             return REST_SECONDS - idle
-        if len(self.waiting) < self.most and not self._broken and not self._make():
+        if self._missing() and not self._broken and not self._make():
             return _AGAIN
         return _TICK if self._opening else max(_TICK, self.idle_seconds - idle)
 
-    def settle(self, poll: Callable[[], None]) -> None:
-        """Wait until no spare is busy with its device, as a measurement wants it. ``poll`` may raise."""
-        patience = time.monotonic() + SETTLE_SECONDS
-        while self._opening:
+    def stop(self) -> None:
+        """Let those that open their device pause, wherever they are."""
+        for pid in self._opening:
+            _signal(pid, signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        """Let those that were stopped open their device: the server holds it, and measures nothing."""
+        for child in self.waiting:
+            _signal(child.pid, signal.SIGCONT)
+
+    def give_way(self, poll: Callable[[], None]) -> None:
+        """Give the device back once no spare is busy with it. ``poll`` may raise."""
+        patience = time.monotonic() + STOP_SECONDS
+        self.stop()
+        while not all(map(_stands, self._opening)):
             if time.monotonic() > patience:
                 self._drop([child for child in self.waiting if child.pid in self._opening])
-                return
             poll()
-            time.sleep(0.002)
-            self.look()
+            time.sleep(0.001)
+        self._give_back()
 
-    def give_way(self) -> None:
-        """Give the device back, although some may still be opening it."""
+    def _give_back(self) -> None:
         if self._release is not None:
             self._release()
             self._release = None
@@ -119,28 +135,33 @@ class Spares:
         """End them all."""
         self._drop(list(self.waiting))
 
-    def _make(self) -> bool:
-        """Fork what is missing; whether it may be done now."""
+    def _missing(self) -> int:
+        """How many are to be made now: all, but few at once before the first gate is through."""
+        missing = self.most - len(self.waiting)
+        return missing if self._rested else min(missing, FIRST - len(self._opening))
+
+    def _continued(self) -> bool:
+        """Let those that were stopped go on, if the device is to be had for that; whether they do."""
         if self._release is None:
             self._release = self.reserve()
-        if self._release is None:
+            (self.stop if self._release is None else self.go_on)()
+        return self._release is not None
+
+    def _make(self) -> bool:
+        """Fork what is missing; whether it may be done now."""
+        if not self._continued():
             return False
-        ready, first = os.pipe()  # closed by all of the first when they are open, or dead
-        for number in range(self.most - len(self.waiting)):
-            ends = (-1, first) if number < FIRST else (ready, -1)
-            body = functools.partial(_wait, self.initialise, *ends)
-            child = spawn("spare", body, tuple(end for end in ends if end >= 0), _pair)
+        for _ in range(self._missing()):
+            child = spawn("spare", functools.partial(_wait, self.initialise), (), _pair)
             keep_apart(child.pid, True)
             self._opening.add(child.pid)
             self.waiting.append(child)
-        os.close(ready)
-        os.close(first)
         return True
 
     def _opened(self, child: Child) -> None:
         self._opening.discard(child.pid)
         if not self._opening:
-            self.give_way()
+            self._give_back()
 
     def _drop(self, children: list[Child]) -> None:
         for child in children:
@@ -151,22 +172,28 @@ class Spares:
             end(children)
 
 
+def _signal(pid: int, number: signal.Signals) -> None:
+    """It is a child of ours that nobody has buried, so the number is still its own."""
+    os.kill(pid, number)
+
+
+def _stands(pid: int) -> bool:
+    """Whether a child that was told to stop has done so, or is dead."""
+    how = os.WSTOPPED | os.WEXITED | os.WNOHANG | os.WNOWAIT
+    return os.waitid(os.P_PID, pid, how) is not None
+
+
 def _pair() -> tuple[int, int]:
     """A line on which files can be handed over: the child's end and the server's."""
     child, server = socket.socketpair()
     return child.detach(), server.detach()
 
 
-def _wait(initialise: Callable[[Callable[[], bool]], None], ready: int, first: int, channel: Channel) -> None:
-    """Body of a spare. ``ready``: ends when it is its turn, unless it is one of the first, who close theirs."""
+def _wait(initialise: Callable[[Callable[[], bool]], None], channel: Channel) -> None:
+    """Body of a spare."""
     server = os.getppid()
     limits.die_with_parent()
-    if ready >= 0:
-        os.read(ready, 1)
-        os.close(ready)
     initialise(lambda: bool(select.select([channel.line], [], [], 0)[0]))
-    if first >= 0:
-        os.close(first)
     channel.send(spare="ready")
     task, environment, folder = _taken(channel.line)
     if os.getppid() != server:

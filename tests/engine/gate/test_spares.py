@@ -130,14 +130,49 @@ def test_spares_end_with_their_parent_and_when_nothing_is_asked(spared: Make, tm
     assert idle.pids() == (parent,)
 
 
-def test_the_two_that_a_gate_begins_with_open_first(spared: Make, tmp_path: Path) -> None:
+def test_what_the_first_gate_needs_opens_first(spared: Make, tmp_path: Path) -> None:
     executor = spared("many")
     ready(tmp_path, executor.pids()[0], 4)
     times = {
         what: sorted(p.stat().st_mtime_ns for p in tmp_path.glob(f"{what}-*")) for what in ("begun", "open")
     }
-    assert times["begun"][1] < times["open"][0]  # both at once
-    assert times["open"][1] <= times["begun"][2]
+    assert times["begun"][2] < times["open"][0]  # three at once
+    assert times["open"][0] <= times["begun"][3]
+
+
+def state(pid: int) -> str:
+    """How a process is: "T" when it is stopped."""
+    return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0]
+
+
+def test_a_spare_that_opens_its_device_stands_still_beside_a_measurement(
+    spared: Make, rows: Workload, c: MakeC, tmp_path: Path
+) -> None:
+    executor = spared("long")
+    assert wait_until(lambda: len(noted(tmp_path, "begun")) == 3)
+    report = run(executor, c(), rows)
+    assert report.stages[3].verdict in (Verdict.PASS, Verdict.NOISY), report.why
+    assert (tmp_path / "states").read_text().split()[0] == "T"  # the one that correctness left
+    left = noted(tmp_path, "begun") & children(executor.pids()[0]) - noted(tmp_path)
+    (tmp_path / "enough").touch()
+    assert wait_until(lambda: left <= noted(tmp_path))  # it went on where it was
+    assert left
+
+
+def test_no_spare_opens_its_device_while_somebody_else_holds_it(
+    spared: Make, rows: Workload, c: MakeC, tmp_path: Path
+) -> None:
+    executor = spared("long")
+    (parent,) = executor.pids()
+    assert wait_until(lambda: len(noted(tmp_path, "begun")) == 3)
+    begun = noted(tmp_path, "begun")
+    (tmp_path / "held").touch()
+    assert run(executor, c(), rows, profiled=False).verdict is Verdict.PASS
+    (left,) = begun & children(parent)
+    assert wait_until(lambda: state(left) == "T")
+    assert noted(tmp_path, "begun") == begun
+    (tmp_path / "held").unlink()
+    assert wait_until(lambda: state(left) != "T" and len(noted(tmp_path, "begun")) > 3)
 
 
 def test_a_job_does_not_wait_for_all_that_a_spare_would_do(
