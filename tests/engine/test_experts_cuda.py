@@ -85,7 +85,7 @@ static void cp_async(uint32_t to, const void *from, bool real) {
 
 ROLES = Path(__file__).with_name("cuda") / "roles_on_cpu.h"
 REPLACED = re.findall(
-    r"^(?:template <.*> )?static \S+ (barrier_(?!at)\w+|turn_\w+|cop(?:y|ies|iers)_\w+|multiply_\w+|exp2_\w+)\(",
+    r"^(?:template <.*> )?static \S+ (barrier_(?!at)\w+|turn_\w+|stores?_\w+|cop(?:y|ies|iers)_\w+|multiply_\w+|exp2_\w+)\(",
     ROLES.read_text(encoding="utf-8"),
     re.MULTILINE,
 )

@@ -1,11 +1,11 @@
 // What the warpgroups of attention say to each other, and what they multiply, on a CPU: in place of the kernel's functions
 // of the same names. Needs the fibers of cuda_on_cpu.h, and what test_experts_cuda.py adds to them.
 struct Barrier { uint8_t expected, missing; uint16_t phase; int32_t bytes; };
-static int turns[2], met;
+static int turns[2], stored[2];
 static Barrier &barrier_at(uint32_t address) { return *(Barrier *)(room_of_a_launch + address); }
 static void barrier_init(uint32_t address, int arrivals) {
   barrier_at(address) = {(uint8_t)arrivals, (uint8_t)arrivals, 0, 0};
-  turns[0] = turns[1] = met = 0;
+  turns[0] = turns[1] = stored[0] = stored[1] = 0;
 }
 static void end_phase(Barrier &at) {
   if (at.missing == 0 && at.bytes == 0) at.missing = at.expected, at.phase++;
@@ -16,10 +16,11 @@ static void barrier_wait(uint32_t address, int parity) {
   while ((barrier_at(address).phase & 1) == (uint32_t)parity) wait_for(NOTHING);
 }
 static void turn_give(int of) { turns[of]++; }
-static void copiers_meet() {
-  const int all = met / 128 * 128 + 128;
-  met++;
-  while (met < all) wait_for(NOTHING);
+static void store_zeros(uint32_t to) { memset(room_of_a_launch + to, 0, 16); }
+static void stores_meet(int of) {
+  const int all = stored[of] / 128 * 128 + 128;
+  stored[of]++;
+  while (stored[of] < all) wait_for(NOTHING);
 }
 static void turn_wait(int of) {
   const int full = turns[of] / 256 * 256 + 256;
@@ -40,7 +41,6 @@ static void copy_async(uint32_t to, const void *from, bool real) {
 }
 static void copies_commit() { copied[current].push_back(std::move(copying[current])), copying[current].clear(); }
 template <int PENDING> static void copies_wait() { wait_until(copied[current], PENDING); }
-static void copies_wait() { copies_commit(), wait_until(copied[current], 0); }
 // Rows of 128 bytes, swizzled; what lies outside of the tensor is zero. `at` is where the box begins, the fastest extent last.
 static void box_at(uint32_t to, const CUtensorMap *map, std::vector<int> at, uint32_t barrier) {
   int rows = 1;
@@ -81,6 +81,7 @@ static float half_at(uint32_t address) {
 }
 static uint32_t place(uint64_t descriptor) { return (uint32_t)(descriptor & 0x3fff) * 16; }
 static void multiply_begin() {}
+static void multiply_later(float) {}
 static void multiply_commit() { multiplied[current].push_back(std::move(multiplying[current])), multiplying[current].clear(); }
 template <int PENDING, int COUNT> static void multiply_wait(float (&)[COUNT]) {
   __syncwarp();

@@ -7,7 +7,6 @@
 // klineage: launch fmha_any_kernel grid=(length, heads, sequences) block=(128) shared=4 * length when=dim != 128
 
 // tune: STAGES=2
-// tune: STAGES=3
 // tune: TURNS=0
 
 #include <cuda_fp16.h>
@@ -84,6 +83,12 @@ __device__ __forceinline__ void multiply_wait(float (&d)[COUNT]) {
   for (int i = 0; i < COUNT; i++) asm volatile("" : "+f"(d[i])::"memory");
 }
 
+// ptxas would wait for products before it computes what does not need them. It moves nothing over a barrier, and this one
+// depends on the sum of all weights, which is never negative: nobody meets there.
+__device__ __forceinline__ void multiply_later(float sum) {
+  if (__builtin_expect(sum < 0.0f, 0)) asm volatile("bar.sync 6, 128;" ::: "memory");
+}
+
 // Lines of 128 bytes, swizzled in groups of eight, 1024 bytes apart. Queries and keys are contiguous along what is summed;
 // values along their columns, and the second half of those is HALF bytes on.
 __device__ __forceinline__ uint64_t along_sum(uint32_t address) { return 0x4000004000010000ull | (address & 0x3ffff) >> 4; }
@@ -137,7 +142,7 @@ __device__ __forceinline__ void multiply_values(float (&d)[OUT], const uint32_t 
 
 __device__ __forceinline__ float exp2_fast(float x) {
   float y;
-  asm volatile("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
   return y;
 }
 
@@ -206,23 +211,33 @@ __device__ __forceinline__ void copy_tiles(uint32_t base, const half *__restrict
 // One step of the online softmax for the two rows of a thread: scores become weights, `sum` and `top` go on, and the
 // factors for what was summed before come back in `keep`.
 __device__ __forceinline__ void soften(float (&s)[SCORES], float (&top)[2], float (&sum)[2], float (&keep)[2], float scale) {
+  float now[2];
 #pragma unroll
   for (int row = 0; row < 2; row++) {
-    float most = s[2 * row];
+    float most[2] = {s[2 * row], s[2 * row + 1]};  // two chains
 #pragma unroll
-    for (int i = 0; i < SCORES; i += 4) most = fmaxf(most, fmaxf(s[i + 2 * row], s[i + 2 * row + 1]));
-    most = fmaxf(most, __shfl_xor_sync(~0u, most, 1));
-    most = fmaxf(most, __shfl_xor_sync(~0u, most, 2));
-    const float now = fmaxf(top[row], most * scale);
-    keep[row] = exp2_fast(top[row] - now);
-    top[row] = now;
-    sum[row] *= keep[row];
-#pragma unroll
-    for (int i = 0; i < SCORES; i += 4) {
-      s[i + 2 * row] = exp2_fast(fmaf(s[i + 2 * row], scale, -now));
-      s[i + 2 * row + 1] = exp2_fast(fmaf(s[i + 2 * row + 1], scale, -now));
-      sum[row] += s[i + 2 * row] + s[i + 2 * row + 1];
+    for (int i = 4; i < SCORES; i += 4) {
+      most[0] = fmaxf(most[0], s[i + 2 * row]);
+      most[1] = fmaxf(most[1], s[i + 2 * row + 1]);
     }
+    now[row] = fmaxf(most[0], most[1]);
+  }
+#pragma unroll
+  for (int other = 1; other < 4; other *= 2) {
+    now[0] = fmaxf(now[0], __shfl_xor_sync(~0u, now[0], other));
+    now[1] = fmaxf(now[1], __shfl_xor_sync(~0u, now[1], other));
+  }
+#pragma unroll
+  for (int row = 0; row < 2; row++) {
+    now[row] = fmaxf(top[row], now[row] * scale);
+    keep[row] = exp2_fast(top[row] - now[row]);
+    top[row] = now[row];
+    sum[row] *= keep[row];
+  }
+#pragma unroll
+  for (int i = 0; i < SCORES; i++) {
+    s[i] = exp2_fast(fmaf(s[i], scale, -now[i / 2 % 2]));
+    sum[i / 2 % 2] += s[i];
   }
 }
 
@@ -286,14 +301,15 @@ __device__ __forceinline__ void attend(uint32_t base, int warpgroup, const int *
     for (int block = 1; block < blocks; block++) {
       const int before = step++;
       barrier_wait(base + FULL_K + 8 * (step % STAGES), step / STAGES & 1);
-        turn_wait(warpgroup);
+      turn_wait(warpgroup);
       scores(step % STAGES);
       barrier_wait(base + FULL_V + 8 * (before % STAGES), before / STAGES & 1);
-        weighted(before % STAGES);
+      weighted(before % STAGES);
       turn_give(1 - warpgroup);
       multiply_wait<1>(s);
       release(FREE_K + 8 * (step % STAGES));
       soften(s, top, sum, keep, scale);
+      multiply_later(sum[0] + sum[1]);
       multiply_wait<0>(out);
       release(FREE_V + 8 * (before % STAGES));
 #pragma unroll
@@ -343,12 +359,12 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
   }
   __syncthreads();
   if (threadIdx.x < 128) {
-    asm volatile("setmaxnreg.dec.sync.aligned.u32 32;");
+    asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
     copy_tiles(base, q, k, v, offsets, length, heads, tiles);
   } else {
-    asm volatile("setmaxnreg.inc.sync.aligned.u32 240;");
+    asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
     const int warpgroup = threadIdx.x / 128 - 1;
-    if (warpgroup == 0) turn_give(0);  // the first turn is its
+    if (warpgroup == 1) turn_give(0);
     attend(base, warpgroup, offsets, o, length, heads, tiles);
   }
 }

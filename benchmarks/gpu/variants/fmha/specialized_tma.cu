@@ -10,7 +10,6 @@
 // klineage: launch fmha_any_kernel grid=(length, heads, sequences) block=(128) shared=4 * length when=dim != 128
 
 // tune: STAGES=2
-// tune: STAGES=3
 // tune: TURNS=0
 
 #include <cuda.h>
@@ -59,17 +58,6 @@ __device__ __forceinline__ void barrier_wait(uint32_t barrier, int parity) {
       "}\n" ::"r"(barrier), "r"(parity) : "memory");
 }
 
-// Copies 16 bytes, or writes 16 zero bytes.
-__device__ __forceinline__ void copy_async(uint32_t to, const void *from, bool real) {
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(real ? 16 : 0) : "memory");
-}
-
-// Waits for this thread's copies; the matrix unit will see them.
-__device__ __forceinline__ void copies_wait() {
-  asm volatile("cp.async.wait_all;" ::: "memory");
-  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-}
-
 // One half of a tile: 64 columns of a head, from this token on. Beyond the last token of all there are zeros.
 __device__ __forceinline__ void copy_box(uint32_t to, const CUtensorMap *map, int column, int head, int token, uint32_t barrier) {
   asm volatile(
@@ -78,8 +66,16 @@ __device__ __forceinline__ void copy_box(uint32_t to, const CUtensorMap *map, in
       : "memory");
 }
 
-// The copying warpgroup waits for itself.
-__device__ __forceinline__ void copiers_meet() { asm volatile("bar.sync 3, 128;" ::: "memory"); }
+// Writes 16 zero bytes.
+__device__ __forceinline__ void store_zeros(uint32_t to) {
+  asm volatile("st.shared.v4.b32 [%0], {%1, %1, %1, %1};" ::"r"(to), "r"(0) : "memory");
+}
+
+// A warpgroup waits for what all its threads have stored; the matrix unit will see it.
+__device__ __forceinline__ void stores_meet(int warpgroup) {
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+  asm volatile("bar.sync %0, 128;" ::"r"(warpgroup + 3) : "memory");
+}
 
 __device__ __forceinline__ void turn_wait(int warpgroup) {
   if (TURNS) asm volatile("bar.sync %0, 256;" ::"r"(warpgroup + 1) : "memory");
@@ -93,12 +89,24 @@ __device__ __forceinline__ void multiply_begin() { asm volatile("wgmma.fence.syn
 
 __device__ __forceinline__ void multiply_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
 
+// What is computed of d before is computed here, not later.
+template <int COUNT>
+__device__ __forceinline__ void settled(float (&d)[COUNT]) {
+#pragma unroll
+  for (int i = 0; i < COUNT; i++) asm volatile("" : "+f"(d[i])::"memory");
+}
+
 // Waits until at most PENDING groups of products are on their way. The registers of d are not read before.
 template <int PENDING, int COUNT>
 __device__ __forceinline__ void multiply_wait(float (&d)[COUNT]) {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(PENDING) : "memory");
-#pragma unroll
-  for (int i = 0; i < COUNT; i++) asm volatile("" : "+f"(d[i])::"memory");
+  settled(d);
+}
+
+// ptxas would wait for products before it computes what does not need them. It moves nothing over a barrier, and this one
+// depends on the sum of all weights, which is never negative: nobody meets there.
+__device__ __forceinline__ void multiply_later(float sum) {
+  if (__builtin_expect(sum < 0.0f, 0)) asm volatile("bar.sync 6, 128;" ::: "memory");
 }
 
 // Lines of 128 bytes, swizzled in groups of eight, 1024 bytes apart. Queries and keys are contiguous along what is summed;
@@ -154,7 +162,7 @@ __device__ __forceinline__ void multiply_values(float (&d)[OUT], const uint32_t 
 
 __device__ __forceinline__ float exp2_fast(float x) {
   float y;
-  asm volatile("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
   return y;
 }
 
@@ -177,31 +185,15 @@ __device__ __forceinline__ Place place_of(int tile, const int *__restrict__ offs
 // A tile of ROWS rows of one head by the copy engine.
 template <int ROWS>
 __device__ __forceinline__ void load_tile(uint32_t to, const CUtensorMap *map, int head, int token, uint32_t barrier) {
-  if (threadIdx.x == 0) {
-    barrier_expect(barrier, ROWS * DIM * sizeof(half));
-    copy_box(to, map, 0, head, token, barrier);
-    copy_box(to + ROWS * LINE, map, 64, head, token, barrier);
-  }
-}
-
-// The last tile of values by all threads: rows from `rows` on are another sequence's, and must be zero, not infinite.
-__device__ __forceinline__ void load_last(uint32_t to, const half *__restrict__ from, int first, int rows, uint32_t stride,
-                                          uint32_t barrier) {
-  const int piece = threadIdx.x % 16, row = threadIdx.x / 16;
-  to += piece / 8 * HALF + row * LINE + ((piece % 8 ^ row % 8) << 4);
-  from += piece * 8;
-#pragma unroll 4
-  for (int at = first + row; at < first + BLOCK_N; at += 8, to += 8 * LINE)
-    copy_async(to, from + (at < rows ? static_cast<size_t>(at) * stride : 0), at < rows);
-  copies_wait();
-  copiers_meet();
-  if (threadIdx.x == 0) barrier_arrive(barrier);
+  barrier_expect(barrier, ROWS * DIM * sizeof(half));
+  copy_box(to, map, 0, head, token, barrier);
+  copy_box(to + ROWS * LINE, map, 64, head, token, barrier);
 }
 
 // Copies what the other two warpgroups multiply, in the order in which they do: the last block of keys first.
 __device__ __forceinline__ void copy_tiles(uint32_t base, const CUtensorMap *q_map, const CUtensorMap *k_map,
-                                           const CUtensorMap *v_map, const half *__restrict__ v,
-                                           const int *__restrict__ offsets, int length, int heads, int tiles) {
+                                           const CUtensorMap *v_map, const int *__restrict__ offsets, int length,
+                                           int heads, int tiles) {
   int step = 0, turn = 0;
   for (int tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
     const Place at = place_of(tile, offsets, length, heads);
@@ -209,16 +201,11 @@ __device__ __forceinline__ void copy_tiles(uint32_t base, const CUtensorMap *q_m
     barrier_wait(base + FREE_Q, turn++ & 1 ^ 1);
     load_tile<BLOCK_M>(base, q_map, at.head, at.begin + at.first, base + FULL_Q);
     for (int block = (at.length - 1) / BLOCK_N; block >= 0; block--, step++) {
-      const int stage = step % STAGES, parity = step / STAGES & 1 ^ 1, first = block * BLOCK_N;
+      const int stage = step % STAGES, parity = step / STAGES & 1 ^ 1, token = at.begin + block * BLOCK_N;
       barrier_wait(base + FREE_K + 8 * stage, parity);
-      load_tile<BLOCK_N>(base + KEYS + stage * TILE, k_map, at.head, at.begin + first, base + FULL_K + 8 * stage);
+      load_tile<BLOCK_N>(base + KEYS + stage * TILE, k_map, at.head, token, base + FULL_K + 8 * stage);
       barrier_wait(base + FREE_V + 8 * stage, parity);
-      const uint32_t to = base + VALUES + stage * TILE, full = base + FULL_V + 8 * stage;
-      if (at.length - first >= BLOCK_N) {
-        load_tile<BLOCK_N>(to, v_map, at.head, at.begin + first, full);
-      } else {
-        load_last(to, v + (static_cast<size_t>(at.begin) * heads + at.head) * DIM, first, at.length, heads * DIM, full);
-      }
+      load_tile<BLOCK_N>(base + VALUES + stage * TILE, v_map, at.head, token, base + FULL_V + 8 * stage);
     }
   }
 }
@@ -226,23 +213,33 @@ __device__ __forceinline__ void copy_tiles(uint32_t base, const CUtensorMap *q_m
 // One step of the online softmax for the two rows of a thread: scores become weights, `sum` and `top` go on, and the
 // factors for what was summed before come back in `keep`.
 __device__ __forceinline__ void soften(float (&s)[SCORES], float (&top)[2], float (&sum)[2], float (&keep)[2], float scale) {
+  float now[2];
 #pragma unroll
   for (int row = 0; row < 2; row++) {
-    float most = s[2 * row];
+    float most[2] = {s[2 * row], s[2 * row + 1]};  // two chains
 #pragma unroll
-    for (int i = 0; i < SCORES; i += 4) most = fmaxf(most, fmaxf(s[i + 2 * row], s[i + 2 * row + 1]));
-    most = fmaxf(most, __shfl_xor_sync(~0u, most, 1));
-    most = fmaxf(most, __shfl_xor_sync(~0u, most, 2));
-    const float now = fmaxf(top[row], most * scale);
-    keep[row] = exp2_fast(top[row] - now);
-    top[row] = now;
-    sum[row] *= keep[row];
-#pragma unroll
-    for (int i = 0; i < SCORES; i += 4) {
-      s[i + 2 * row] = exp2_fast(fmaf(s[i + 2 * row], scale, -now));
-      s[i + 2 * row + 1] = exp2_fast(fmaf(s[i + 2 * row + 1], scale, -now));
-      sum[row] += s[i + 2 * row] + s[i + 2 * row + 1];
+    for (int i = 4; i < SCORES; i += 4) {
+      most[0] = fmaxf(most[0], s[i + 2 * row]);
+      most[1] = fmaxf(most[1], s[i + 2 * row + 1]);
     }
+    now[row] = fmaxf(most[0], most[1]);
+  }
+#pragma unroll
+  for (int other = 1; other < 4; other *= 2) {
+    now[0] = fmaxf(now[0], __shfl_xor_sync(~0u, now[0], other));
+    now[1] = fmaxf(now[1], __shfl_xor_sync(~0u, now[1], other));
+  }
+#pragma unroll
+  for (int row = 0; row < 2; row++) {
+    now[row] = fmaxf(top[row], now[row] * scale);
+    keep[row] = exp2_fast(top[row] - now[row]);
+    top[row] = now[row];
+    sum[row] *= keep[row];
+  }
+#pragma unroll
+  for (int i = 0; i < SCORES; i++) {
+    s[i] = exp2_fast(fmaf(s[i], scale, -now[i / 2 % 2]));
+    sum[i / 2 % 2] += s[i];
   }
 }
 
@@ -280,6 +277,16 @@ __device__ __forceinline__ void attend(uint32_t base, int warpgroup, const int *
     for (int i = 0; i < SCORES / 2; i++) weights[i] = pack(s[2 * i], s[2 * i + 1]);
   };
 
+  // Values from `rest` on are another sequence's and must be zero, not infinite. Both warpgroups write all of them.
+  auto clear = [&](int stage, int rest, int parity) {
+    barrier_wait(base + FULL_V + 8 * stage, parity);
+    for (int line = rest + threadIdx.x / 16 % 8; line < BLOCK_N; line += 8) {
+      const int piece = threadIdx.x % 16;
+      store_zeros(base + VALUES + stage * TILE + piece / 8 * HALF + line * LINE + piece % 8 * 16);
+    }
+    stores_meet(warpgroup);
+  };
+
   int step = 0, turn = 0;
   for (int tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
     const Place at = place_of(tile, offsets, length, heads);
@@ -300,20 +307,22 @@ __device__ __forceinline__ void attend(uint32_t base, int warpgroup, const int *
     sum[0] = sum[1] = 0.0f;
     soften(s, top, sum, keep, scale);
     keep_weights();
+    if (rest < BLOCK_N) clear(step % STAGES, rest, step / STAGES & 1);
 #pragma unroll
     for (int i = 0; i < OUT; i++) out[i] = 0.0f;
 
     for (int block = 1; block < blocks; block++) {
       const int before = step++;
       barrier_wait(base + FULL_K + 8 * (step % STAGES), step / STAGES & 1);
-        turn_wait(warpgroup);
+      turn_wait(warpgroup);
       scores(step % STAGES);
       barrier_wait(base + FULL_V + 8 * (before % STAGES), before / STAGES & 1);
-        weighted(before % STAGES);
+      weighted(before % STAGES);
       turn_give(1 - warpgroup);
       multiply_wait<1>(s);
       release(FREE_K + 8 * (step % STAGES));
       soften(s, top, sum, keep, scale);
+      multiply_later(sum[0] + sum[1]);
       multiply_wait<0>(out);
       release(FREE_V + 8 * (before % STAGES));
 #pragma unroll
@@ -346,8 +355,8 @@ __device__ __forceinline__ void attend(uint32_t base, int warpgroup, const int *
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
     fmha_kernel(const __grid_constant__ CUtensorMap q_map, const __grid_constant__ CUtensorMap k_map,
-                const __grid_constant__ CUtensorMap v_map, const half *__restrict__ v, const int *__restrict__ offsets,
-                half *__restrict__ o, int sequences, int length, int heads) {
+                const __grid_constant__ CUtensorMap v_map, const int *__restrict__ offsets, half *__restrict__ o, int sequences,
+                int length, int heads) {
   extern __shared__ unsigned char room[];
   // The swizzle is a function of the address: tiles begin on 1024 bytes.
   const uint32_t base = (static_cast<uint32_t>(__cvta_generic_to_shared(room)) + 1023) / 1024 * 1024;
@@ -365,12 +374,12 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
   }
   __syncthreads();
   if (threadIdx.x < 128) {
-    asm volatile("setmaxnreg.dec.sync.aligned.u32 32;");
-    copy_tiles(base, &q_map, &k_map, &v_map, v, offsets, length, heads, tiles);
+    asm volatile("setmaxnreg.dec.sync.aligned.u32 24;");
+    if (threadIdx.x == 0) copy_tiles(base, &q_map, &k_map, &v_map, offsets, length, heads, tiles);
   } else {
     asm volatile("setmaxnreg.inc.sync.aligned.u32 240;");
     const int warpgroup = threadIdx.x / 128 - 1;
-    if (warpgroup == 0) turn_give(0);  // the first turn is its
+    if (warpgroup == 1) turn_give(0);
     attend(base, warpgroup, offsets, o, length, heads, tiles);
   }
 }
