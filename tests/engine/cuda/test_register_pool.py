@@ -29,11 +29,11 @@ ROLES = re.compile(
 def misfit(source: str) -> str:
     """Why the roles of a kernel in two roles, the first of which gives registers back, do not fit; empty when they do."""
     constants = dict(re.findall(r"constexpr int (\w+) = (\d+);", source))
-    promised = re.search(r"__launch_bounds__\((\w+), 1\)", source)
+    promised = re.findall(r"__launch_bounds__\((\w+), 1\)", source)
     roles = ROLES.search(source)
-    if roles is None or promised is None or len(re.findall(r'"setmaxnreg\.', source)) != 2:
+    if roles is None or len(promised) != 1 or len(re.findall(r'"setmaxnreg\.', source)) != 2:
         return "it is not written as two roles under __launch_bounds__(THREADS, 1)"
-    threads, first = int(constants.get(promised[1], promised[1])), int(roles["first"])
+    threads, first = int(constants.get(promised[0], promised[0])), int(roles["first"])
     at_launch = REGISTERS // threads // 8 * 8
     given, taken = int(roles["given"]), int(roles["taken"])
     if threads % WARPGROUP or first % WARPGROUP:
