@@ -91,6 +91,18 @@ def test_kernels_of_others_are_taken_apart_exactly(path, first_walk, check_step)
         assert parse("cuda", "kernel.cu", simpler.source).broken_lines() == ()
 
 
+def test_a_launch_that_is_shared_out_keeps_its_bounds() -> None:
+    """Without them its registers are what the greediest role wants, for every thread: the launch would be refused."""
+    plain = """extern "C" __global__ void __launch_bounds__(384, 1) f(float *x) {
+  asm volatile("TRADE");
+  x[threadIdx.x] = 1.0f;
+}
+"""
+    trading = plain.replace("TRADE", "setmaxnreg.inc.sync.aligned.u32 240;")
+    assert "launch-bounds" in offered(kernel(plain))
+    assert "launch-bounds" not in offered(kernel(trading))
+
+
 def test_comments_at_the_ends_of_lines_stay(walked, check_comments) -> None:
     for seed, (state, _) in enumerate(walked[::3]):
         print("seed", seed)

@@ -1,4 +1,7 @@
-"""The promise of how large a block is: ``__launch_bounds__``."""
+"""The promise of how large a block is: ``__launch_bounds__``.
+
+Not that of a kernel whose warpgroups trade registers (``setmaxnreg``): there it says how many the launch has to share out.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ def detect(kernel: Kernel) -> tuple[Site, ...]:
     unit = parse_kernel(kernel)
     settings = {}
     for function in unit.functions:
-        bounds, type_node = _bounds(function), function.definition.child_by_field_name("type")
+        bounds, type_node = _bounds(unit, function), function.definition.child_by_field_name("type")
         if bounds is None or type_node is None:
             continue
         text = " ".join(unit.text(bounds).split()).removeprefix("__launch_bounds__").strip().strip("()")
@@ -30,7 +33,9 @@ def detect(kernel: Kernel) -> tuple[Site, ...]:
     return (Site(locus, (Feature(locus, "launch_bounds"),), settings),)
 
 
-def _bounds(function: Function) -> Node | None:
+def _bounds(unit: Unit, function: Function) -> Node | None:
+    if "setmaxnreg" in unit.text(function.definition):
+        return None
     return next((c for c in function.definition.children if c.type == "launch_bounds"), None)
 
 
@@ -38,7 +43,7 @@ def remove(kernel: Kernel, site: Site) -> Rewrite:
     unit = parse_kernel(kernel)
     edits = []
     for function in unit.functions:
-        bounds = _bounds(function)
+        bounds = _bounds(unit, function)
         if bounds is not None:
             start = bounds.start_byte
             while start > 0 and unit.source[start - 1] in b" \t":
@@ -58,7 +63,7 @@ def apply(kernel: Kernel, locus: str, settings: Mapping[str, str]) -> tuple[Edit
 def _promised(unit: Unit, place: str, text: str) -> Edit:
     function = unit.function_at(f"{unit.filename}::{place}")
     type_node = function.definition.child_by_field_name("type") if function is not None else None
-    if function is None or type_node is None or _bounds(function) is not None:
+    if function is None or type_node is None or _bounds(unit, function) is not None:
         raise NotApplicable(f"there is no {place!r} without launch bounds")
     promise = f"__launch_bounds__({text.removeprefix(_BEFORE)})".encode("utf-8", "surrogateescape")
     if text.startswith(_BEFORE):
