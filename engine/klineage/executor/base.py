@@ -145,6 +145,11 @@ class Executor(ABC):
         except Died:
             return {}
 
+    def runs(self, kind: str) -> bool:
+        """Whether a worker of the kind has started and is there."""
+        parents = [slot.parent for slot in self._slots.get(kind, [])]
+        return any(parent is not None and parent.alive() for parent in parents)
+
     @property
     def closings(self) -> int:
         """How often it was closed: whoever begins something for later looks whether it still should."""

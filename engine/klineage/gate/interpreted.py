@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import threading
 from typing import Any
 
 from klineage.errors import KlineageError
+from klineage.executor import Cancelled
 from klineage.gate import cache, correctness, evidence
 from klineage.gate.capability import TRITON_REMEDY
 from klineage.gate.counts import RESOURCES, amount, compiled_counts, opcodes, side_by_side, total_bytes
@@ -66,10 +69,14 @@ def compile_kernel(session: Session) -> StageResult:
         return StageResult(
             "compile", Verdict.UNSUPPORTED, "platform", f"Triton kernels are compiled for NVIDIA: {error}"
         )
+    also = _specialised(session) if kind == "gpu" else []
+    ahead = _compile_ahead(session, also) if kind == "gpu" and not session.executor.runs("compiler") else None
     missing = _missing(session, "compiler", "compile")
+    if ahead is not None:
+        ahead.join()
     if missing:
         return missing
-    answer = _compile(session, session.request.kernel, _specialised(session) if kind == "gpu" else [])
+    answer = _compile(session, session.request.kernel, also)
     if answer["verdict"] != "pass":
         return failed("compile", answer)
     broken = _exceeded(answer["kernels"], session.request.platform)
@@ -103,18 +110,41 @@ def _character(dims: dict[str, int]) -> tuple[tuple[bool, bool], ...]:
 
 
 def _compile(session: Session, kernel: Kernel, also: list[dict[str, int]] | None = None) -> dict[str, Any]:
-    request = session.request
+    seconds = session.policy.compile_seconds
     return session.job(
-        "compile",
-        "compiler",
-        session.policy.compile_seconds,
-        op="compile_triton",
-        kernel=kernel_job(kernel),
-        dims=compile_dims(session),
-        also=also or [],
-        target=request.platform,
-        workload=workload_job(request.workload, "triton"),
+        "compile", "compiler", seconds, op="compile_triton", **_to_compile(session, kernel, also)
     )
+
+
+def _to_compile(session: Session, kernel: Kernel, also: list[dict[str, int]] | None) -> dict[str, Any]:
+    return {
+        "kernel": kernel_job(kernel),
+        "dims": compile_dims(session),
+        "also": also or [],
+        "target": session.request.platform,
+        "workload": workload_job(session.request.workload, "triton"),
+    }
+
+
+def _compile_ahead(session: Session, also: list[dict[str, int]]) -> threading.Thread | None:
+    """While the compiler's worker imports torch, the native one fills Triton's cache; None where only torch can tell.
+
+    What becomes of it is no matter: the compile stage does it again, and then finds it there.
+    """
+    kernel, executor = session.request.kernel, session.executor
+    if b"torch" in kernel.source or b"torch" in session.request.workload.source:
+        return None
+    seconds = session.policy.compile_seconds / 2  # a kernel that hangs the compiler does so twice
+    limits = {**session.policy.limits, "compile_seconds": seconds}
+    job = {"op": "compile_ahead", "limits": limits, **_to_compile(session, kernel, also)}
+
+    def fill() -> None:
+        with contextlib.suppress(Cancelled):
+            executor.submit("native", job, timeout=seconds + 30, cancel=session.cancel)
+
+    thread = threading.Thread(target=fill, name="compile ahead", daemon=True)
+    thread.start()
+    return thread
 
 
 def _exceeded(kernels: list[dict[str, Any]], platform: str) -> tuple[str, str] | None:

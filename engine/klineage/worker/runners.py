@@ -17,7 +17,7 @@ from klineage.worker.problem import Problem, load
 
 Region = np.ndarray[Any, Any]
 Slots = tuple[buffers.Slot, ...]
-_MODES = {"interpreter": "interpret", "compiler": "compile", "gpu": "gpu"}
+_MODES = {"interpreter": "interpret", "compiler": "compile", "ahead": "ahead", "gpu": "gpu"}
 
 
 class Runner(Protocol):

@@ -53,11 +53,12 @@ def _operations(kind: str) -> dict[str, Callable[[dict[str, Any], Context], Resu
         "machine": _machine,
     }
     if kind == "native":
-        from klineage.worker import c_harness, cuda_jobs, native_jobs
+        from klineage.worker import c_harness, cuda_jobs, native_jobs, triton_ahead
 
         table.update(compile_cuda=cuda_jobs.compile_cuda)
         table.update(compile_c=native_jobs.compile_c, time_c=native_jobs.time_c)
         table.update(sanitize_c=c_harness.sanitize_c, count_c=c_harness.count_c)
+        table.update(compile_ahead=triton_ahead.compile_ahead)
     else:
         from klineage.worker import cuda_jobs, gpu_tools, triton_jobs
 

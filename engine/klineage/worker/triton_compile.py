@@ -34,8 +34,13 @@ def compile_entry(
     No limit of the device is checked here: Triton compiles what no device can launch.
     Raises KernelFault("compile_error") with the line, or "no_launch".
     """
+    return recorded(compiled(entry, values, target), target)
+
+
+def recorded(launched: list[tuple[Any, int]], target: str) -> list[dict[str, Any]]:
+    """What ``compile_entry`` tells of what ``compiled`` made."""
     records: dict[str, dict[str, Any]] = {}
-    for kernel, programs in compiled(entry, values, target):
+    for kernel, programs in launched:
         ptx = kernel.asm["ptx"]
         artifact = hashlib.sha256(ptx.encode()).hexdigest()
         if artifact not in records:
@@ -52,7 +57,7 @@ def compile_entry(
 
 def compiled(entry: Entry, values: dict[str, object], target: str) -> list[tuple[Any, int]]:
     """As ``compile_entry``, but nobody looks at what came of it: each launch's kernel, and its number of programs."""
-    if entry.mode != "compile":
+    if entry.mode not in ("compile", "ahead"):
         raise WorkerError("mode", "an entry that is to be compiled must be loaded with mode='compile'")
     prepare_environment()
     entry.target = target

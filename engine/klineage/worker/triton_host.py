@@ -175,19 +175,25 @@ def _cuda_functions(target: str) -> dict[str, Any]:
 def pretend_gpu(target: str, device: str) -> Iterator[None]:
     """Inside, host code sees one CUDA device; what it puts there lands on ``device`` ("cpu" or "meta")."""
     import torch
-    from triton.runtime import driver
 
     functions = _cuda_functions(target)
     saved = {name: getattr(torch.cuda, name) for name in functions}
     for name, function in functions.items():
         setattr(torch.cuda, name, function)
-    driver.set_active(FakeDriver(target))
+    drive(target)
     try:
         with _device_mode(device):
             yield
     finally:
         for name, function in saved.items():
             setattr(torch.cuda, name, function)
+
+
+def drive(target: str) -> None:
+    """From now on Triton finds a device of this platform, which launches nothing."""
+    from triton.runtime import driver
+
+    driver.set_active(FakeDriver(target))
 
 
 def _device_mode(device: str) -> Any:

@@ -18,7 +18,7 @@ from klineage.worker import triton_guard, triton_host
 from klineage.worker.faults import KernelFault, WorkerError
 from klineage.worker.triton_errors import translated
 
-MODES = ("interpret", "compile", "gpu")
+MODES = ("interpret", "compile", "ahead", "gpu")
 _RESERVED = ("num_warps", "num_stages", "num_ctas", "maxnreg")
 
 
@@ -69,7 +69,7 @@ class Entry:
         """
         arguments = self.bind(values)
         with self._surroundings(arguments), translated(self.path, "entry_raised"):
-            with triton_guard.watching(self.path):
+            with _watched(self.path, self.mode):
                 result = self.function(**arguments)
             if self.mode == "gpu":
                 import torch
@@ -81,6 +81,10 @@ class Entry:
 
     @contextlib.contextmanager
     def _surroundings(self, arguments: dict[str, object]) -> Iterator[None]:
+        if self.mode == "ahead":
+            triton_host.drive(self.target)
+            yield
+            return
         tensors = {name: value for name, value in arguments.items() if hasattr(value, "data_ptr")}
         if self.mode == "gpu":
             with triton_host.poisoned():
@@ -108,7 +112,8 @@ def load(
     """Run the file's module code and return its entry, with one autotune configuration pinned.
 
     config: the configuration to pin; empty or None takes the first that the author wrote.
-    mode: "interpret" and "compile" need no GPU and cannot share a process; "gpu" runs the true kernels.
+    mode: "interpret" and "compile" need no GPU and cannot share a process; "gpu" runs the true kernels; "ahead" compiles
+    without torch, for the cache alone (see triton_ahead).
     target: the device that host code is told of where there is none.
     Raises KernelFault: "syntax", "import_failed" (with the line), "no_entry".
     """
@@ -124,12 +129,20 @@ def load(
     module = types.ModuleType("klineage_kernel")
     module.__file__ = path
     sys.modules[module.__name__] = module
-    surroundings = contextlib.nullcontext() if mode == "gpu" else triton_host.pretend_gpu(target, "cpu")
-    guarded = translated(path, "import_failed"), triton_guard.watching(path)
+    if mode == "ahead":
+        triton_host.drive(target)
+    bare = mode in ("gpu", "ahead")
+    surroundings = contextlib.nullcontext() if bare else triton_host.pretend_gpu(target, "cpu")
+    guarded = translated(path, "import_failed"), _watched(path, mode)
     with surroundings, _pinning(config or {}) as (configurations, tuners), guarded[0], guarded[1]:
         exec(code, module.__dict__)
     pinned = {_kernel_name(t): _settings(t.configs[0]) for t in tuners}
     return Entry(_find_entry(module, entry), path, mode, target, configurations, pinned)
+
+
+def _watched(path: str, mode: str) -> contextlib.AbstractContextManager[None]:
+    """The watch over what the file does with tensors; where there are none, nothing that it does is used."""
+    return contextlib.nullcontext() if mode == "ahead" else triton_guard.watching(path)
 
 
 def _compile(path: str) -> types.CodeType:
