@@ -33,8 +33,8 @@ KERNELS = {
     "topk": EXPERTS / "topk" / "cuda" / "kernel.cu",
     "gdn_cumsum": EXPERTS / "gdn_cumsum" / "cuda" / "kernel.cu",
     "gemm": EXPERTS / "gemm" / "cuda" / "kernel.cu",
-    "fmha": VARIANTS / "fmha" / "specialized.cu",
-    "fmha_tma": VARIANTS / "fmha" / "specialized_tma.cu",
+    "fmha": EXPERTS / "fmha" / "cuda" / "kernel.cu",
+    "fmha_async": VARIANTS / "fmha" / "specialized.cu",
     "conv2d": VARIANTS / "conv2d" / "patches.cu",
 }
 
@@ -92,7 +92,7 @@ REPLACED = re.findall(
 
 
 def workload_of(name: str) -> Path:
-    return EXPERTS / name.removesuffix("_tma") / "workload.py"
+    return EXPERTS / name.removesuffix("_async") / "workload.py"
 
 
 def kernel_of(name: str) -> Kernel:
@@ -200,7 +200,7 @@ def _given(argument: cuda_plan.Argument, arrays: dict[str, Any]) -> Any:
     return ctypes.c_int(int(value))
 
 
-@pytest.mark.parametrize("name", ["fmha", "fmha_tma"])
+@pytest.mark.parametrize("name", ["fmha", "fmha_async"])
 def test_a_block_of_attention_goes_on_to_its_next_queries(library: ctypes.CDLL, name: str) -> None:
     """More tiles than blocks, and enough keys that both buffers are filled again and again."""
     dims = {"sequences": 2, "length": 500, "tokens": 700, "heads": 2, "dim": 128}

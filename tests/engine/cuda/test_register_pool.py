@@ -56,7 +56,7 @@ def test_the_registers_of_all_roles_fit_the_launch(path: Path) -> None:
 )
 def test_more_than_the_launch_has_does_not_fit(roles: tuple[int, int], fit: bool) -> None:
     """Three warpgroups start with 168 registers a thread: 24 + 2 * 240 are those, and 32 + 2 * 240 are eight too many."""
-    source = (ROOT / "benchmarks/gpu/variants/fmha/specialized_tma.cu").read_text(encoding="utf-8")
+    source = (ROOT / "experts/fmha/cuda/kernel.cu").read_text(encoding="utf-8")
     for word, count in zip(("dec", "inc"), roles, strict=True):
         source = re.sub(rf"(setmaxnreg\.{word}\.sync\.aligned\.u32) \d+", rf"\1 {count}", source)
     assert (misfit(source) == "") is fit

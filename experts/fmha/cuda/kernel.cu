@@ -9,18 +9,14 @@
 // klineage: launch fmha_kernel grid=(min(132, sequences * heads * cdiv(length, BLOCK_M))) block=(THREADS) shared=ROOM when=dim == 128
 // klineage: launch fmha_any_kernel grid=(length, heads, sequences) block=(128) shared=4 * length when=dim != 128
 
-// tune: STAGES=2
-// tune: TURNS=0
-
 #include <cuda.h>
 #include <cuda_fp16.h>
 #include <stdint.h>
 
 constexpr int BLOCK_M = 128;
-constexpr int BLOCK_N = 128;
+constexpr int BLOCK_N = 176;
 constexpr int DIM = 128;
 constexpr int STAGES = 2;
-constexpr int TURNS = 1;  // 0: the two do as they like
 constexpr int THREADS = 384;
 constexpr int LINE = 128;             // bytes: the width of the swizzle, 64 elements
 constexpr int HALF = BLOCK_N * LINE;  // of a tile of keys or values: columns 0 to 63, then 64 to 127
@@ -78,11 +74,11 @@ __device__ __forceinline__ void stores_meet(int warpgroup) {
 }
 
 __device__ __forceinline__ void turn_wait(int warpgroup) {
-  if (TURNS) asm volatile("bar.sync %0, 256;" ::"r"(warpgroup + 1) : "memory");
+  asm volatile("bar.sync %0, 256;" ::"r"(warpgroup + 1) : "memory");
 }
 
 __device__ __forceinline__ void turn_give(int warpgroup) {
-  if (TURNS) asm volatile("bar.arrive %0, 256;" ::"r"(warpgroup + 1) : "memory");
+  asm volatile("bar.arrive %0, 256;" ::"r"(warpgroup + 1) : "memory");
 }
 
 __device__ __forceinline__ void multiply_begin() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
@@ -117,16 +113,18 @@ __device__ __forceinline__ uint64_t across_sum(uint32_t address) {
   return 0x4000004000000000ull | static_cast<uint64_t>(HALF >> 4) << 16 | (address & 0x3ffff) >> 4;
 }
 
-// d = queries @ keys.T, or d += that, for 64 x 128 x 16.
+// d = queries @ keys.T, or d += that, for 64 x BLOCK_N x 16.
 __device__ __forceinline__ void multiply_scores(float (&d)[SCORES], uint64_t queries, uint64_t keys, int add) {
   asm volatile(
-      "{\n.reg .pred add;\nsetp.ne.b32 add, %66, 0;\n"
-      "wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 {"
+      "{\n.reg .pred add;\nsetp.ne.b32 add, %90, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n176k16.f32.f16.f16 {"
       "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
       "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
       "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
-      "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, "
-      "%64, %65, add, 1, 1, 0, 0;\n}\n"
+      "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, "
+      "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, "
+      "%80, %81, %82, %83, %84, %85, %86, %87}, "
+      "%88, %89, add, 1, 1, 0, 0;\n}\n"
       :
       "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]),
       "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]),
@@ -135,7 +133,10 @@ __device__ __forceinline__ void multiply_scores(float (&d)[SCORES], uint64_t que
       "+f"(d[32]), "+f"(d[33]), "+f"(d[34]), "+f"(d[35]), "+f"(d[36]), "+f"(d[37]), "+f"(d[38]), "+f"(d[39]),
       "+f"(d[40]), "+f"(d[41]), "+f"(d[42]), "+f"(d[43]), "+f"(d[44]), "+f"(d[45]), "+f"(d[46]), "+f"(d[47]),
       "+f"(d[48]), "+f"(d[49]), "+f"(d[50]), "+f"(d[51]), "+f"(d[52]), "+f"(d[53]), "+f"(d[54]), "+f"(d[55]),
-      "+f"(d[56]), "+f"(d[57]), "+f"(d[58]), "+f"(d[59]), "+f"(d[60]), "+f"(d[61]), "+f"(d[62]), "+f"(d[63])
+      "+f"(d[56]), "+f"(d[57]), "+f"(d[58]), "+f"(d[59]), "+f"(d[60]), "+f"(d[61]), "+f"(d[62]), "+f"(d[63]),
+      "+f"(d[64]), "+f"(d[65]), "+f"(d[66]), "+f"(d[67]), "+f"(d[68]), "+f"(d[69]), "+f"(d[70]), "+f"(d[71]),
+      "+f"(d[72]), "+f"(d[73]), "+f"(d[74]), "+f"(d[75]), "+f"(d[76]), "+f"(d[77]), "+f"(d[78]), "+f"(d[79]),
+      "+f"(d[80]), "+f"(d[81]), "+f"(d[82]), "+f"(d[83]), "+f"(d[84]), "+f"(d[85]), "+f"(d[86]), "+f"(d[87])
       : "l"(queries), "l"(keys), "r"(add));
 }
 
@@ -210,6 +211,19 @@ __device__ __forceinline__ void copy_tiles(uint32_t base, const CUtensorMap *q_m
   }
 }
 
+// Of the four lanes that have a row.
+__device__ __forceinline__ float most_of_four(float most) {
+#pragma unroll
+  for (int apart = 1; apart < 4; apart *= 2) most = fmaxf(most, __shfl_xor_sync(~0u, most, apart));
+  return most;
+}
+
+__device__ __forceinline__ float sum_of_four(float sum) {
+#pragma unroll
+  for (int apart = 1; apart < 4; apart *= 2) sum += __shfl_xor_sync(~0u, sum, apart);
+  return sum;
+}
+
 // One step of the online softmax for the two rows of a thread: scores become weights, `sum` and `top` go on, and the
 // factors for what was summed before come back in `keep`.
 __device__ __forceinline__ void soften(float (&s)[SCORES], float (&top)[2], float (&sum)[2], float (&keep)[2], float scale) {
@@ -225,13 +239,8 @@ __device__ __forceinline__ void soften(float (&s)[SCORES], float (&top)[2], floa
     now[row] = fmaxf(most[0], most[1]);
   }
 #pragma unroll
-  for (int other = 1; other < 4; other *= 2) {
-    now[0] = fmaxf(now[0], __shfl_xor_sync(~0u, now[0], other));
-    now[1] = fmaxf(now[1], __shfl_xor_sync(~0u, now[1], other));
-  }
-#pragma unroll
   for (int row = 0; row < 2; row++) {
-    now[row] = fmaxf(top[row], now[row] * scale);
+    now[row] = fmaxf(top[row], most_of_four(now[row]) * scale);
     keep[row] = exp2_fast(top[row] - now[row]);
     top[row] = now[row];
     sum[row] *= keep[row];
@@ -338,10 +347,7 @@ __device__ __forceinline__ void attend(uint32_t base, int warpgroup, const int *
 
 #pragma unroll
     for (int i = 0; i < 2; i++) {
-      float all = sum[i];
-      all += __shfl_xor_sync(~0u, all, 1);
-      all += __shfl_xor_sync(~0u, all, 2);
-      const float share = 1.0f / all;
+      const float share = 1.0f / sum_of_four(sum[i]);
       const int line = at.first + row + 8 * i;
       half *to = o + (static_cast<size_t>(at.begin + line) * heads + at.head) * DIM + member * 2;
       if (line < at.length) {
