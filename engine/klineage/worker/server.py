@@ -152,14 +152,12 @@ def _answer(request: dict[str, Any], context: Context, operations: dict[str, Any
 def _reserved(context: Context, request: dict[str, Any]) -> Iterator[None]:
     """A GPU is for one job at a time, whoever asks; jobs that measure nothing may share it where they are told to.
 
-    Spares are opened beside those, and beside no measurement, whoever makes it.
+    Spares are stopped meanwhile; a job that measures nothing lets them go on once it can (``Context.refill``).
     """
     measures, spares = request.get("op") in _MEASURES, context.spares
     if spares is not None:
         spares.give_way(lambda: context.control.poll(context.job))
     with _device_for(context, request, measures):
-        if spares is not None and not measures:
-            spares.go_on()
         try:
             yield
         finally:

@@ -2,8 +2,8 @@
 
 Opening a GPU takes a second, and a process that has opened it cannot be forked. A spare has run nothing but
 that: it is as fresh as a child that is forked for its job, and is confined, as that one, once its job is there.
-Spares open their device while other jobs run; for a measurement, and while somebody else holds the device, they are
-stopped where they are.
+Spares open their device beside jobs that have opened it for themselves; for a measurement, and while somebody else
+holds the device, they are stopped where they are.
 """
 
 from __future__ import annotations
@@ -25,8 +25,10 @@ from klineage.worker import limits
 from klineage.worker.process import Channel, Child, Task, end, keep_apart, spawn
 
 IDLE_SECONDS = 60.0  # a spare holds memory of the device
-REST_SECONDS = 0.03  # a gate's next job comes sooner; none is made just before a measurement
-FIRST = 3  # the first gate needs so many; a driver opens its device for one after the other, so others come after them
+REST_SECONDS = 0.3  # a gate's next job comes sooner, and so does the end of a command that gates once
+AT_ONCE = (
+    3  # a gate takes so many; a driver opens its device for one after the other, so others come after them
+)
 STOP_SECONDS = 30.0
 _TICK, _AGAIN = 0.02, 0.1
 
@@ -53,7 +55,7 @@ class Spares:
         self.waiting: list[Child] = []
         self._opening: set[int] = set()  # pids of those that are not ready
         self._release: Release | None = None
-        self._used, self._broken, self._rested = time.monotonic() - REST_SECONDS, False, False
+        self._used, self._broken = time.monotonic() - REST_SECONDS, False
 
     def start(self, name: str, task: Task) -> Child:
         """A child that runs ``task``: a spare where there is one, a fresh fork otherwise."""
@@ -75,7 +77,7 @@ class Spares:
 
     def rested(self) -> None:
         """A job has ended: from now on, count the idle time; a spare that could not be made is tried again."""
-        self._used, self._broken, self._rested = time.monotonic(), False, True
+        self._used, self._broken = time.monotonic(), False
 
     def look(self) -> None:
         """Note which spares are ready, and bury the dead."""
@@ -101,17 +103,25 @@ class Spares:
             return _AGAIN
         if idle < REST_SECONDS:
             return REST_SECONDS - idle
-        if self._missing() and not self._broken and not self._make():
-            return _AGAIN
+        number = min(self.most - len(self.waiting), AT_ONCE - len(self._opening))
+        if number > 0 and not self._broken:
+            if not self._continued():
+                return _AGAIN
+            self._make(number)
         return _TICK if self._opening else max(_TICK, self.idle_seconds - idle)
+
+    def refill(self) -> None:
+        """Go on, and begin anew what a gate takes: a job that measures nothing has opened the device for itself."""
+        self._go_on()
+        if not self._broken:
+            self._make(min(self.most - len(self.waiting), AT_ONCE))
 
     def stop(self) -> None:
         """Let those that open their device pause, wherever they are."""
         for pid in self._opening:
             _signal(pid, signal.SIGSTOP)
 
-    def go_on(self) -> None:
-        """Let those that were stopped open their device: the server holds it, and measures nothing."""
+    def _go_on(self) -> None:
         for child in self.waiting:
             _signal(child.pid, signal.SIGCONT)
 
@@ -135,28 +145,25 @@ class Spares:
         """End them all."""
         self._drop(list(self.waiting))
 
-    def _missing(self) -> int:
-        """How many are to be made now: all, but few at once before the first gate is through."""
-        missing = self.most - len(self.waiting)
-        return missing if self._rested else min(missing, FIRST - len(self._opening))
-
     def _continued(self) -> bool:
         """Let those that were stopped go on, if the device is to be had for that; whether they do."""
         if self._release is None:
             self._release = self.reserve()
-            (self.stop if self._release is None else self.go_on)()
+            (self.stop if self._release is None else self._go_on)()
         return self._release is not None
 
-    def _make(self) -> bool:
-        """Fork what is missing; whether it may be done now."""
-        if not self._continued():
-            return False
-        for _ in range(self._missing()):
-            child = spawn("spare", functools.partial(_wait, self.initialise), (), _pair)
+    def _make(self, number: int) -> None:
+        begun, begins = os.pipe()
+        for _ in range(number):
+            body = functools.partial(_wait, self.initialise, begins)
+            child = spawn("spare", body, (begins,), _pair)
             keep_apart(child.pid, True)
             self._opening.add(child.pid)
             self.waiting.append(child)
-        return True
+        os.close(begins)
+        # One that is stopped must hold no lock of the server's, and must end with it.
+        os.read(begun, 1)
+        os.close(begun)
 
     def _opened(self, child: Child) -> None:
         self._opening.discard(child.pid)
@@ -189,10 +196,11 @@ def _pair() -> tuple[int, int]:
     return child.detach(), server.detach()
 
 
-def _wait(initialise: Callable[[Callable[[], bool]], None], channel: Channel) -> None:
-    """Body of a spare."""
+def _wait(initialise: Callable[[Callable[[], bool]], None], begins: int, channel: Channel) -> None:
+    """Body of a spare. ``begins``: is closed once it may be stopped."""
     server = os.getppid()
     limits.die_with_parent()
+    os.close(begins)
     initialise(lambda: bool(select.select([channel.line], [], [], 0)[0]))
     channel.send(spare="ready")
     task, environment, folder = _taken(channel.line)

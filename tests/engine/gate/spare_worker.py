@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import signal
 import sys
@@ -10,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from klineage.worker import server
+from klineage.worker import device, server
 from klineage.worker.__main__ import main
 from klineage.worker.spares import Spares
 
@@ -57,8 +58,20 @@ def state(pid: int) -> str:
     return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0]
 
 
-known, server._operations = server._operations, operations
 MOST = {"many": 4, "long": 3}.get(HOW, 2)
+if HOW == "late":  # the first take their time to come from the fork to their body
+
+    def late() -> None:
+        if len(list(Path(FOLDER).glob("late-*"))) < MOST:
+            Path(FOLDER, f"late-{os.getpid()}").touch()
+            time.sleep(1.5)
+
+    os.register_at_fork(after_in_child=late)
+    reserve = functools.partial(device.try_share, Path(FOLDER).name)  # type: ignore[assignment]
+    server._device_for = lambda context, *_: device.reserved(
+        Path(FOLDER).name, context.control, context.job, context.progress
+    )
+known, server._operations = server._operations, operations
 server.spares_of = lambda kind, versions: Spares(MOST, opened, reserve, idle_seconds=float(IDLE))
 server._MEASURES = ("time_c",)
 main(sys.argv[4:])

@@ -13,6 +13,7 @@ import pytest
 from klineage.executor import LocalExecutor
 from klineage.gate import GateEvent, GateRequest, Report, Verdict, gate
 from klineage.kernel import Kernel
+from klineage.worker.device import lock_path
 from klineage.workload import Workload
 
 from .conftest import QUICK
@@ -130,6 +131,21 @@ def test_spares_end_with_their_parent_and_when_nothing_is_asked(spared: Make, tm
     assert idle.pids() == (parent,)
 
 
+def test_what_a_job_took_is_made_anew_while_it_runs(
+    spared: Make, rows: Workload, c: MakeC, tmp_path: Path
+) -> None:
+    executor = spared()
+    ready(tmp_path, executor.pids()[0])
+    cancel = threading.Event()
+
+    def on_event(event: GateEvent) -> None:
+        if "seed" in event.detail and wait_until(lambda: len(noted(tmp_path)) == 4):
+            cancel.set()
+
+    report = run(executor, c(SPIN), rows, on_event=on_event, cancel=cancel)
+    assert report.stages[2].reason == "cancelled"
+
+
 def test_what_the_first_gate_needs_opens_first(spared: Make, tmp_path: Path) -> None:
     executor = spared("many")
     ready(tmp_path, executor.pids()[0], 4)
@@ -159,20 +175,29 @@ def test_a_spare_that_opens_its_device_stands_still_beside_a_measurement(
     assert left
 
 
+def test_a_spare_that_is_stopped_holds_no_lock_of_its_server(
+    spared: Make, rows: Workload, c: MakeC, tmp_path: Path
+) -> None:
+    executor = spared("late")
+    report = run(executor, c(), rows, profiled=False)
+    assert report.verdict is Verdict.PASS, report.why
+    executor.close()
+    for part in ("", "-door"):
+        lock_path(tmp_path.name + part).unlink()
+
+
 def test_no_spare_opens_its_device_while_somebody_else_holds_it(
     spared: Make, rows: Workload, c: MakeC, tmp_path: Path
 ) -> None:
     executor = spared("long")
     (parent,) = executor.pids()
     assert wait_until(lambda: len(noted(tmp_path, "begun")) == 3)
-    begun = noted(tmp_path, "begun")
     (tmp_path / "held").touch()
     assert run(executor, c(), rows, profiled=False).verdict is Verdict.PASS
-    (left,) = begun & children(parent)
-    assert wait_until(lambda: state(left) == "T")
-    assert noted(tmp_path, "begun") == begun
+    assert wait_until(lambda: [state(pid) for pid in children(parent)] == ["T", "T", "T"])
     (tmp_path / "held").unlink()
-    assert wait_until(lambda: state(left) != "T" and len(noted(tmp_path, "begun")) > 3)
+    assert wait_until(lambda: "T" not in [state(pid) for pid in children(parent)])
+    assert wait_until(lambda: children(parent) <= noted(tmp_path, "begun"))
 
 
 def test_a_job_does_not_wait_for_all_that_a_spare_would_do(
