@@ -55,7 +55,7 @@ class Spares:
         self.waiting: list[Child] = []
         self._opening: set[int] = set()  # pids of those that are not ready
         self._release: Release | None = None
-        self._used, self._broken = time.monotonic() - REST_SECONDS, False
+        self._used, self._broken, self._rested = time.monotonic() - REST_SECONDS, False, False
 
     def start(self, name: str, task: Task) -> Child:
         """A child that runs ``task``: a spare where there is one, a fresh fork otherwise."""
@@ -77,7 +77,7 @@ class Spares:
 
     def rested(self) -> None:
         """A job has ended: from now on, count the idle time; a spare that could not be made is tried again."""
-        self._used, self._broken = time.monotonic(), False
+        self._used, self._broken, self._rested = time.monotonic(), False, True
 
     def look(self) -> None:
         """Note which spares are ready, and bury the dead."""
@@ -102,7 +102,7 @@ class Spares:
         if self._opening and not self._continued():
             return _AGAIN
         if idle < REST_SECONDS:
-            return REST_SECONDS - idle
+            return min(_TICK if self._opening else REST_SECONDS, REST_SECONDS - idle)
         number = min(self.most - len(self.waiting), AT_ONCE - len(self._opening))
         if number > 0 and not self._broken:
             if not self._continued():
@@ -111,10 +111,14 @@ class Spares:
         return _TICK if self._opening else max(_TICK, self.idle_seconds - idle)
 
     def refill(self) -> None:
-        """Go on, and begin anew what a gate takes: a job that measures nothing has opened the device for itself."""
+        """Go on, and begin what is missing: a job that measures nothing has opened the device for itself.
+
+        Beside the first job, which may be the only one, few are begun.
+        """
         self._go_on()
-        if not self._broken:
-            self._make(min(self.most - len(self.waiting), AT_ONCE))
+        missing = self.most - len(self.waiting)
+        if missing > 0 and not self._broken:
+            self._make(missing if self._rested else min(missing, AT_ONCE))
 
     def stop(self) -> None:
         """Let those that open their device pause, wherever they are."""
