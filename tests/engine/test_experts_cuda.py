@@ -1,6 +1,6 @@
 """The CUDA experts on a CPU: every thread is run, one after the other, and what Hopper alone has is written out.
 
-So are forms of attention and convolution that are no experts yet. That is no proof that a GPU agrees; it is one that the arithmetic of
+So is a form of attention that is no expert. That is no proof that a GPU agrees; it is one that the arithmetic of
 threads, places and swizzles is right.
 """
 
@@ -35,7 +35,7 @@ KERNELS = {
     "gemm": EXPERTS / "gemm" / "cuda" / "kernel.cu",
     "fmha": EXPERTS / "fmha" / "cuda" / "kernel.cu",
     "fmha_async": VARIANTS / "fmha" / "specialized.cu",
-    "conv2d": VARIANTS / "conv2d" / "patches.cu",
+    "conv2d": EXPERTS / "conv2d" / "cuda" / "kernel.cu",
 }
 
 # Beyond what the fibers have. Shared memory of a launch is one array; an address in it is its offset there.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 
@@ -41,11 +42,12 @@ def test_rules_walk_it_and_put_every_step_back(expert, first_walk) -> None:
 
 
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs nvcc")
-def test_every_state_of_attention_in_cuda_compiles_within_the_registers_of_its_launch(
-    first_walk, tmp_path
+@pytest.mark.parametrize(("workload", "registers"), [("fmha", (168,)), ("conv2d", range(64, 169))])
+def test_every_state_in_cuda_compiles_within_the_registers_of_its_launch(
+    workload, registers, first_walk, tmp_path
 ) -> None:
-    """Three warpgroups share 65,536 registers: 168 a thread before they trade, and products that nothing makes wait."""
-    expert = next(e for e in experts() if e.id == "fmha-cuda")
+    """Three warpgroups share 65,536 registers: 168 a thread, of attention's before they trade, and products that nothing makes wait."""
+    expert = next(e for e in experts() if e.id == f"{workload}-cuda")
     steps = first_walk(kernel_of(expert))
     for number, state in enumerate([steps[0][0], *(after(*step) for step in steps)]):
         source = tmp_path / f"{number}.cu"
@@ -54,7 +56,8 @@ def test_every_state_of_attention_in_cuda_compiles_within_the_registers_of_its_l
         command = ["nvcc", *target, "-o", str(tmp_path / "k.cubin"), str(source)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
-        told = done.stderr[done.stderr.index("entry function 'fmha_kernel'") :]
-        assert "Used 168 registers" in told
-        assert "0 bytes spill stores" in told
+        told = done.stderr[done.stderr.index(f"entry function '{workload}_kernel'") :]
+        used = re.search(r"(\d+) bytes spill stores.*?Used (\d+) registers", told, re.DOTALL)
+        assert used is not None
+        assert (int(used[1]), int(used[2]) in registers) == (0, True)
         assert "C7510" not in done.stderr, "products wait for each other"

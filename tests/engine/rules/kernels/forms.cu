@@ -91,7 +91,7 @@ __global__ void tiled(const float *x, float *y, int n) {
       if (base + i * step < n) y[base + i * step] = kept[i] * rsqrtf(1.0f + kept[i] * kept[i]);
   }
 }
-// y = running sums of x inside groups of 32.
+// y = running sums of x inside groups of 32, each with its neighbour's.
 __global__ void running(const float *x, float *y, int n) {
   const int thread = threadIdx.y * 16 + threadIdx.x, at = blockIdx.x * 64 + thread;
   float sum = at < n ? x[at] : 0.0f;
@@ -99,7 +99,8 @@ __global__ void running(const float *x, float *y, int n) {
     const float before = __shfl_up_sync(0xffffffffu, sum, apart);
     if (thread % 32 >= apart) sum += before;
   }
-  if (at < n) y[at] = sum;
+  const float neighbour = __shfl_xor_sync(0xffffffffu, sum, 1);
+  if (at < n) y[at] = sum + neighbour;
 }
 
 // y[rows][columns] = x[rows][depth] @ x[columns][depth].T, whose depth is a multiple of TILE.

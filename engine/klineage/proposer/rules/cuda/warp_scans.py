@@ -21,6 +21,7 @@ _SOURCES = {
     "__shfl_up_sync": "{s} % 32 < {by} ? {s} : {s} - {by}",
     "__shfl_down_sync": "{s} % 32 + {by} < 32 ? {s} + {by} : {s}",
     "__shfl_sync": "{s} / 32 * 32 + {by} % 32",
+    "__shfl_xor_sync": "{s} ^ {by}",
 }
 
 

@@ -26,7 +26,7 @@ from klineage.surface.tree import Edit, Function, Unit, merge_edits, parse_kerne
 _SHUFFLES = ("__shfl_xor_sync", "__shfl_down_sync")
 _ALL = ("__shfl_sync", "__shfl_up_sync", *_SHUFFLES)
 _EVERY_LANE = re.compile(r"0[xX][fF]{8}[uU]?[lL]*|~0[uU]?|-1|4294967295[uU]?")
-_TYPES = ("float", "double", "int", "unsigned", "unsigned int")
+_TYPES = ("float", "double", "int", "unsigned", "unsigned int", "uint32_t")
 _ARRAY = "exchange"
 _OTHER = "other"
 _COMMENT = re.compile(rb"//[^\r\n]*|/\*.*?\*/", re.DOTALL)

@@ -8,9 +8,6 @@
 // klineage: launch conv2d_kernel grid=(cdiv(batch * cdiv(height, SIDE) * cdiv(width, SIDE), GROUPS), filters / FILTERS) block=(THREADS) shared=ROOM when=kernel == 3 and channels == CHANNELS and filters % FILTERS == 0
 // klineage: launch conv2d_any_kernel grid=(cdiv(filters, 32), width, batch * height) block=(32) when=kernel != 3 or channels != CHANNELS or filters % FILTERS != 0
 
-// tune: SHIFTED=0
-// tune: SHIFTED=1
-
 #include <cuda.h>
 #include <cuda_fp16.h>
 #include <stdint.h>
@@ -23,7 +20,7 @@ constexpr int PATCH = 10;  // SIDE and one pixel on each side
 constexpr int GROUPS = 3;  // warpgroups
 constexpr int THREADS = 384;
 constexpr int LINE = 128;
-constexpr int SHIFTED = 0;  // 1: tell the matrix unit where in its pattern of eight lines a tap begins
+constexpr int AHEAD = 9;  // so many lines of the filter does each block first ask L2 for
 
 constexpr int PATCH_BYTES = PATCH * PATCH * LINE, PATCH_ROOM = 13312;  // patches begin on 1024 bytes, as the swizzle does
 constexpr int HALF = CHANNELS * LINE, TAP = 2 * HALF;                  // filters 0 to 63, then 64 to 127
@@ -34,6 +31,16 @@ constexpr int ROOM = BARRIERS + 128 + 1024;
 __device__ __forceinline__ void barrier_init(uint32_t barrier, int arrivals) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals) : "memory");
 }
+
+// What was initialized is there for the copy engine, too.
+__device__ __forceinline__ void barriers_ready() { asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory"); }
+
+__device__ __forceinline__ void prefetch_map(const CUtensorMap *map) {
+  asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
+}
+
+// 128 bytes into L2.
+__device__ __forceinline__ void prefetch_line(const half *from) { asm volatile("prefetch.global.L2 [%0];" ::"l"(from)); }
 
 // Arrives, and lets the phase last until so many bytes have been copied.
 __device__ __forceinline__ void barrier_expect(uint32_t barrier, int bytes) {
@@ -81,8 +88,7 @@ __device__ __forceinline__ void multiply_wait(float (&d)[COUNT]) {
 
 // Lines of 128 bytes, a pixel each: eight of a row of the tile, then eight of the next, which are PATCH lines on.
 __device__ __forceinline__ uint64_t pixels_at(uint32_t address) {
-  const uint64_t shift = SHIFTED ? static_cast<uint64_t>(address >> 7 & 7) << 49 : 0;
-  return 0x4000000000010000ull | static_cast<uint64_t>(PATCH * LINE >> 4) << 32 | shift | (address & 0x3ffff) >> 4;
+  return 0x4000000000010000ull | static_cast<uint64_t>(PATCH * LINE >> 4) << 32 | (address & 0x3ffff) >> 4;
 }
 
 // Lines of 128 bytes, 64 filters of a channel each; the next 64 filters are HALF bytes on.
@@ -116,6 +122,11 @@ __device__ __forceinline__ uint32_t pack(float low, float high) {
   return *reinterpret_cast<const uint32_t *>(&both);
 }
 
+// Eight filters of a pixel, two in a word.
+__device__ __forceinline__ void store_eight(uint32_t *to, uint4 values) {
+  *reinterpret_cast<uint4 *>(to) = values;
+}
+
 // Where the tile of this number is.
 struct Place {
   int image, row, column;
@@ -129,27 +140,26 @@ __device__ __forceinline__ Place place_of(int tile, int height, int width) {
 // Four lanes have two neighbours each of four groups of eight: afterwards each has one group. x[i] is of group i.
 __device__ __forceinline__ uint4 gather(const uint32_t *x, int member) {
   const bool odd = member & 1, high = member & 2;
-  const uint32_t a = __shfl_xor_sync(~0u, odd ? x[0] : x[1], 1), b = __shfl_xor_sync(~0u, odd ? x[2] : x[3], 1);
+  const uint32_t a = __shfl_xor_sync(~0u, odd ? x[0] : x[1], 1);
+  const uint32_t b = __shfl_xor_sync(~0u, odd ? x[2] : x[3], 1);
   const uint32_t y[4] = {odd ? a : x[0], odd ? x[1] : a, odd ? b : x[2], odd ? x[3] : b};
-  const uint32_t c = __shfl_xor_sync(~0u, high ? y[0] : y[2], 2), d = __shfl_xor_sync(~0u, high ? y[1] : y[3], 2);
+  const uint32_t c = __shfl_xor_sync(~0u, high ? y[0] : y[2], 2);
+  const uint32_t d = __shfl_xor_sync(~0u, high ? y[1] : y[3], 2);
   return high ? make_uint4(c, d, y[2], y[3]) : make_uint4(y[0], y[1], c, d);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
     conv2d_kernel(const __grid_constant__ CUtensorMap x_map, const __grid_constant__ CUtensorMap weight_map,
-                  half *__restrict__ y, int batch, int height, int width, int filters) {
+                  const half *__restrict__ weight, half *__restrict__ y, int batch, int height, int width, int filters) {
   extern __shared__ unsigned char room[];
   // The swizzle is a function of the address: patches and taps begin on 1024 bytes.
   const uint32_t base = (static_cast<uint32_t>(__cvta_generic_to_shared(room)) + 1023) / 1024 * 1024;
   const int tiles = batch * ((height + SIDE - 1) / SIDE) * ((width + SIDE - 1) / SIDE);
-  if (threadIdx.x == 0) {
-    for (int i = 0; i < GROUPS + TAPS; i++) barrier_init(base + BARRIERS + 8 * i, 1);
-    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
-    for (int group = 0; group < GROUPS && blockIdx.x * GROUPS + group < tiles; group++) {
-      const Place at = place_of(blockIdx.x * GROUPS + group, height, width);
-      barrier_expect(base + FULL_PATCH + 8 * group, PATCH_BYTES);
-      copy_patch(base + group * PATCH_ROOM, &x_map, at.column - 1, at.row - 1, at.image, base + FULL_PATCH + 8 * group);
-    }
+  const int warpgroup = threadIdx.x / 128, tile = blockIdx.x * GROUPS + warpgroup;
+  if (threadIdx.x == 32) {
+    prefetch_map(&weight_map);
+    for (int tap = 0; tap < TAPS; tap++) barrier_init(base + FULL_TAP + 8 * tap, 1);
+    barriers_ready();
     for (int tap = 0; tap < TAPS; tap++) {
       const uint32_t to = base + WEIGHTS + tap * TAP, full = base + FULL_TAP + 8 * tap;
       barrier_expect(full, TAP);
@@ -157,9 +167,21 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
       copy_weights(to + HALF, &weight_map, blockIdx.y * FILTERS + 64, tap * CHANNELS, full);
     }
   }
+  if (threadIdx.x % 128 == 0) {
+    const uint32_t full = base + FULL_PATCH + 8 * warpgroup;
+    prefetch_map(&x_map);
+    barrier_init(full, 1);
+    barriers_ready();
+    if (tile < tiles) {
+      const Place at = place_of(tile, height, width);
+      barrier_expect(full, PATCH_BYTES);
+      copy_patch(base + warpgroup * PATCH_ROOM, &x_map, at.column - 1, at.row - 1, at.image, full);
+    }
+  }
+  const int share = threadIdx.x - 64, line = blockIdx.x * AHEAD + share;
+  if (share >= 0 && share < AHEAD && line < TAPS * CHANNELS * 2)
+    prefetch_line(weight + static_cast<size_t>(line / 2) * filters + blockIdx.y * FILTERS + line % 2 * 64);
   __syncthreads();
-
-  const int warpgroup = threadIdx.x / 128, tile = blockIdx.x * GROUPS + warpgroup;
   if (tile >= tiles) return;
   float sums[64];
 #pragma unroll
@@ -172,7 +194,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
     const uint32_t weights = base + WEIGHTS + tap * TAP;
     multiply_begin();
 #pragma unroll
-    for (int i = 0; i < CHANNELS / 16; i++) multiply_tap(sums, pixels_at(pixels + 32 * i), weights_at(weights + 16 * LINE * i));
+    for (int k = 0; k < CHANNELS / 16; k++) multiply_tap(sums, pixels_at(pixels + 32 * k), weights_at(weights + 16 * LINE * k));
     multiply_commit();
   }
   multiply_wait<0>(sums);
@@ -190,7 +212,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
 #pragma unroll
       for (int p = 0; p < 4; p++) pairs[p] = pack(sums[4 * (j + p) + 2 * i], sums[4 * (j + p) + 2 * i + 1]);
       const uint4 eight = gather(pairs, member);
-      if (row < height && column < width) *reinterpret_cast<uint4 *>(to + j * 8) = eight;
+      if (row < height && column < width) store_eight(reinterpret_cast<uint32_t *>(to + j * 8), eight);
     }
   }
 }
