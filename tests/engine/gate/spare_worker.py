@@ -28,6 +28,8 @@ def opened(called: Callable[[], bool]) -> None:
             break
     if HOW == "called":
         Path(FOLDER, f"called-{os.getpid()}").touch()
+    if HOW == "long":
+        Path(FOLDER, f"beside-{os.getpid()}").write_text(" ".join(siblings()), encoding="ascii")
     if HOW == "raises":
         raise RuntimeError("no device")
     if HOW == "crashes":
@@ -52,6 +54,13 @@ def operations(kind: str) -> dict[str, Any]:
 
     timing = table["time_c"]
     return {**table, "time_c": time_c}
+
+
+def siblings() -> list[str]:
+    """How the other children of this one's server are."""
+    parent = os.getppid()
+    listed = Path(f"/proc/{parent}/task/{parent}/children").read_text(encoding="ascii").split()
+    return [state(int(pid)) for pid in listed]
 
 
 def state(pid: int) -> str:

@@ -175,6 +175,14 @@ def test_a_spare_that_opens_its_device_stands_still_beside_a_measurement(
     assert left
 
 
+def test_a_job_opens_its_device_alone(spared: Make, rows: Workload, c: MakeC, tmp_path: Path) -> None:
+    executor = spared("long")
+    assert wait_until(lambda: len(noted(tmp_path, "begun")) == 3)
+    assert run(executor, c(), rows, profiled=False).verdict is Verdict.PASS
+    told = [path.read_text().split() for path in tmp_path.glob("beside-*")]
+    assert any(states.count("T") == 1 for states in told)  # the third, when the candidate was called
+
+
 def test_a_spare_that_is_stopped_holds_no_lock_of_its_server(
     spared: Make, rows: Workload, c: MakeC, tmp_path: Path
 ) -> None:
