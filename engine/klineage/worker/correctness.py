@@ -50,15 +50,11 @@ def _follow(lanes: list[Lane], context: Context) -> None:
     owners = {id(child): lane for lane in lanes for child in lane.children}
     children = [child for lane in lanes for child in lane.children]
     deadline = [min(lane.deadline for lane in lanes)]
-    opening = True
     for child, message in watch(children, deadline, context.control, context.job):
         if child is None:
             min(_running(lanes), key=lambda lane: lane.deadline).expire()
             return
         owners[id(child)].hear(child, message)
-        if opening and all(lane.loading for lane in lanes):
-            opening = False
-            context.refill()
         if _settled(lanes):
             return
         deadline[0] = min(lane.deadline for lane in _running(lanes))

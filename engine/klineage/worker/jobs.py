@@ -34,11 +34,6 @@ class Context:
             return spawn(name, body)
         return self.spares.start(name, body) if self.spares else spawn(name, body, body.files)
 
-    def refill(self) -> None:
-        """Let the spares go on, and make anew what this job took of them: it has opened the device for itself."""
-        if self.spares is not None:
-            self.spares.refill()
-
 
 def verdict(word: str, reason: str, summary: str, **more: Any) -> Result:
     return {"verdict": word, "reason": reason, "summary": summary, **more}

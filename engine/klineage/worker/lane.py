@@ -72,11 +72,6 @@ class Lane:
             result = self.state.broken
         self.result = self.result or result
 
-    @property
-    def loading(self) -> bool:
-        """Whether the candidate has come as far as the kernel: it is confined, and has opened its device."""
-        return bool(self.state.layers)
-
     def expire(self) -> None:
         """Its time is over."""
         self.result = self.result or self._timeout(self.children[0])

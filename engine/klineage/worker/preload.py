@@ -21,7 +21,6 @@ from pathlib import Path
 from klineage.worker import device
 from klineage.worker.faults import WorkerError
 
-_SWITCH_SECONDS = 0.0005  # what goes on beside the import lets go of Python often, and would wait each time
 _KEY_MODULES = ("triton.runtime.cache", "triton.compiler.compiler")  # triton_key has moved between versions
 
 
@@ -35,8 +34,6 @@ def preload(kind: str) -> dict[str, str]:
         "TORCH_DEVICE_BACKEND_AUTOLOAD", "0"
     )  # else torch looks through every installed package
     beside: list[threading.Thread] = []
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(_SWITCH_SECONDS)
     gc.disable()  # nothing of what is imported is garbage, and a collection would look at all of it again and again
     try:
         versions = {"python": platform.python_version(), **_packages(kind, beside)}
@@ -46,7 +43,6 @@ def preload(kind: str) -> dict[str, str]:
             thread.join()
     finally:
         gc.enable()
-        sys.setswitchinterval(interval)
     return versions
 
 
@@ -95,11 +91,9 @@ def _open_libraries() -> None:
         return
     folder = Path(found.origin).parent / "lib"
     with contextlib.suppress(OSError):  # torch's own import says what is wrong with them
+        ctypes.CDLL(str(folder / "libtorch_global_deps.so"), mode=ctypes.RTLD_GLOBAL)
         whole = folder / "libtorch_cuda.so"
-        opened = ctypes.CDLL(None).dlopen  # ctypes.CDLL would keep Python waiting until the library is there
-        opened.argtypes, opened.restype = (ctypes.c_char_p, ctypes.c_int), ctypes.c_void_p
-        opened(os.fsencode(folder / "libtorch_global_deps.so"), os.RTLD_NOW | os.RTLD_GLOBAL)
-        opened(os.fsencode(whole if whole.exists() else folder / "libtorch_cpu.so"), os.RTLD_NOW)
+        ctypes.CDLL(str(whole if whole.exists() else folder / "libtorch_cpu.so"))
 
 
 def _hash_triton() -> None:

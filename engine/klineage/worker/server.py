@@ -20,7 +20,7 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -35,9 +35,7 @@ from klineage.worker.spares import Spares
 from klineage.worker.watch import Cancelled, Closed, Control
 
 PROTOCOL = 1
-MOST_SPARES = (
-    8  # a gate judges with two and times with one; those of the next, and the two of the one after it
-)
+MOST_SPARES = 5  # a gate judges with two and times with one; the two of the next gate at once
 _MIB_FOR_A_SPARE = 10_000  # of the device's memory; a spare takes half of a thousand
 _IMPORTS_TORCH = re.compile(rb"^(import|from) torch\b", re.MULTILINE)
 _MEASURES = ("time_triton", "time_cuda", "count_gpu")  # jobs that want the device for themselves
@@ -148,26 +146,13 @@ def _answer(request: dict[str, Any], context: Context, operations: dict[str, Any
     return {**result, "seconds": time.monotonic() - begin}
 
 
-@contextlib.contextmanager
-def _reserved(context: Context, request: dict[str, Any]) -> Iterator[None]:
-    """A GPU is for one job at a time, whoever asks; jobs that measure nothing may share it where they are told to.
-
-    Spares are stopped meanwhile; a job that measures nothing lets them go on once it can (``Context.refill``).
-    """
-    measures, spares = request.get("op") in _MEASURES, context.spares
-    if spares is not None:
-        spares.give_way(lambda: context.control.poll(context.job))
-    with _device_for(context, request, measures):
-        try:
-            yield
-        finally:
-            if spares is not None:
-                spares.stop()
-
-
-def _device_for(
-    context: Context, request: dict[str, Any], measures: bool
-) -> contextlib.AbstractContextManager[None]:
+def _reserved(context: Context, request: dict[str, Any]) -> contextlib.AbstractContextManager[None]:
+    """A GPU is for one job at a time, whoever asks; jobs that measure nothing may share it where they are told to."""
+    measures = request.get("op") in _MEASURES
+    if context.spares is not None:
+        if measures:
+            context.spares.settle(lambda: context.control.poll(context.job))
+        context.spares.give_way()
     if context.kind != "gpu":
         return contextlib.nullcontext()
     shared = not measures and bool((request.get("limits") or {}).get("share_device"))

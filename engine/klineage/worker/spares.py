@@ -2,8 +2,6 @@
 
 Opening a GPU takes a second, and a process that has opened it cannot be forked. A spare has run nothing but
 that: it is as fresh as a child that is forked for its job, and is confined, as that one, once its job is there.
-Spares open their device beside jobs that have opened it for themselves; for a measurement, and while somebody else
-holds the device, they are stopped where they are.
 """
 
 from __future__ import annotations
@@ -13,7 +11,6 @@ import functools
 import os
 import pickle
 import select
-import signal
 import socket
 import tempfile
 import time
@@ -25,11 +22,9 @@ from klineage.worker import limits
 from klineage.worker.process import Channel, Child, Task, end, keep_apart, spawn
 
 IDLE_SECONDS = 60.0  # a spare holds memory of the device
-REST_SECONDS = 0.3  # a gate's next job comes sooner, and so does the end of a command that gates once
-AT_ONCE = (
-    3  # a gate takes so many; a driver opens its device for one after the other, so others come after them
-)
-STOP_SECONDS = 30.0
+REST_SECONDS = 0.05  # a gate's next job comes sooner; none is made beside a measurement
+FIRST = 2  # a gate begins with so many; a driver opens its device for one after the other, so others come after them
+SETTLE_SECONDS = 30.0
 _TICK, _AGAIN = 0.02, 0.1
 
 Release = Callable[[], None]
@@ -55,17 +50,15 @@ class Spares:
         self.waiting: list[Child] = []
         self._opening: set[int] = set()  # pids of those that are not ready
         self._release: Release | None = None
-        self._used, self._broken, self._rested = time.monotonic() - REST_SECONDS, False, False
+        self._used, self._broken = time.monotonic() - REST_SECONDS, False
 
     def start(self, name: str, task: Task) -> Child:
         """A child that runs ``task``: a spare where there is one, a fresh fork otherwise."""
         self.look()
         while self.waiting:
-            child = min(self.waiting, key=lambda spare: spare.pid in self._opening)
-            self.waiting.remove(child)
+            child = self.waiting.pop(0)
             self._opened(child)
             keep_apart(child.pid, False)
-            _signal(child.pid, signal.SIGCONT)
             try:
                 _hand_over(child, task)
             except (BrokenPipeError, ConnectionResetError):  # it has just died
@@ -77,7 +70,7 @@ class Spares:
 
     def rested(self) -> None:
         """A job has ended: from now on, count the idle time; a spare that could not be made is tried again."""
-        self._used, self._broken, self._rested = time.monotonic(), False, True
+        self._used, self._broken = time.monotonic(), False
 
     def look(self) -> None:
         """Note which spares are ready, and bury the dead."""
@@ -99,48 +92,25 @@ class Spares:
         if idle > self.idle_seconds:
             self.close()
             return None
-        if self._opening and not self._continued():
-            return _AGAIN
         if idle < REST_SECONDS:
-            return min(_TICK if self._opening else REST_SECONDS, REST_SECONDS - idle)
-        number = min(self.most - len(self.waiting), AT_ONCE - len(self._opening))
-        if number > 0 and not self._broken:
-            if not self._continued():
-                return _AGAIN
-            self._make(number)
+            return REST_SECONDS - idle
+        if len(self.waiting) < self.most and not self._broken and not self._make():
+            return _AGAIN
         return _TICK if self._opening else max(_TICK, self.idle_seconds - idle)
 
-    def refill(self) -> None:
-        """Go on, and begin what is missing: a job that measures nothing has opened the device for itself.
-
-        Beside the first job, which may be the only one, few are begun.
-        """
-        self._go_on()
-        missing = self.most - len(self.waiting)
-        if missing > 0 and not self._broken:
-            self._make(missing if self._rested else min(missing, AT_ONCE))
-
-    def stop(self) -> None:
-        """Let those that open their device pause, wherever they are."""
-        for pid in self._opening:
-            _signal(pid, signal.SIGSTOP)
-
-    def _go_on(self) -> None:
-        for child in self.waiting:
-            _signal(child.pid, signal.SIGCONT)
-
-    def give_way(self, poll: Callable[[], None]) -> None:
-        """Give the device back once no spare is busy with it. ``poll`` may raise."""
-        patience = time.monotonic() + STOP_SECONDS
-        self.stop()
-        while not all(map(_stands, self._opening)):
+    def settle(self, poll: Callable[[], None]) -> None:
+        """Wait until no spare is busy with its device, as a measurement wants it. ``poll`` may raise."""
+        patience = time.monotonic() + SETTLE_SECONDS
+        while self._opening:
             if time.monotonic() > patience:
                 self._drop([child for child in self.waiting if child.pid in self._opening])
+                return
             poll()
-            time.sleep(0.001)
-        self._give_back()
+            time.sleep(0.002)
+            self.look()
 
-    def _give_back(self) -> None:
+    def give_way(self) -> None:
+        """Give the device back, although some may still be opening it."""
         if self._release is not None:
             self._release()
             self._release = None
@@ -149,30 +119,28 @@ class Spares:
         """End them all."""
         self._drop(list(self.waiting))
 
-    def _continued(self) -> bool:
-        """Let those that were stopped go on, if the device is to be had for that; whether they do."""
+    def _make(self) -> bool:
+        """Fork what is missing; whether it may be done now."""
         if self._release is None:
             self._release = self.reserve()
-            (self.stop if self._release is None else self._go_on)()
-        return self._release is not None
-
-    def _make(self, number: int) -> None:
-        begun, begins = os.pipe()
-        for _ in range(number):
-            body = functools.partial(_wait, self.initialise, begins)
-            child = spawn("spare", body, (begins,), _pair)
+        if self._release is None:
+            return False
+        ready, first = os.pipe()  # closed by all of the first when they are open, or dead
+        for number in range(self.most - len(self.waiting)):
+            ends = (-1, first) if number < FIRST else (ready, -1)
+            body = functools.partial(_wait, self.initialise, *ends)
+            child = spawn("spare", body, tuple(end for end in ends if end >= 0), _pair)
             keep_apart(child.pid, True)
             self._opening.add(child.pid)
             self.waiting.append(child)
-        os.close(begins)
-        # One that is stopped must hold no lock of the server's, and must end with it.
-        os.read(begun, 1)
-        os.close(begun)
+        os.close(ready)
+        os.close(first)
+        return True
 
     def _opened(self, child: Child) -> None:
         self._opening.discard(child.pid)
         if not self._opening:
-            self._give_back()
+            self.give_way()
 
     def _drop(self, children: list[Child]) -> None:
         for child in children:
@@ -183,29 +151,22 @@ class Spares:
             end(children)
 
 
-def _signal(pid: int, number: signal.Signals) -> None:
-    """It is a child of ours that nobody has buried, so the number is still its own."""
-    os.kill(pid, number)
-
-
-def _stands(pid: int) -> bool:
-    """Whether a child that was told to stop has done so, or is dead."""
-    how = os.WSTOPPED | os.WEXITED | os.WNOHANG | os.WNOWAIT
-    return os.waitid(os.P_PID, pid, how) is not None
-
-
 def _pair() -> tuple[int, int]:
     """A line on which files can be handed over: the child's end and the server's."""
     child, server = socket.socketpair()
     return child.detach(), server.detach()
 
 
-def _wait(initialise: Callable[[Callable[[], bool]], None], begins: int, channel: Channel) -> None:
-    """Body of a spare. ``begins``: is closed once it may be stopped."""
+def _wait(initialise: Callable[[Callable[[], bool]], None], ready: int, first: int, channel: Channel) -> None:
+    """Body of a spare. ``ready``: ends when it is its turn, unless it is one of the first, who close theirs."""
     server = os.getppid()
     limits.die_with_parent()
-    os.close(begins)
+    if ready >= 0:
+        os.read(ready, 1)
+        os.close(ready)
     initialise(lambda: bool(select.select([channel.line], [], [], 0)[0]))
+    if first >= 0:
+        os.close(first)
     channel.send(spare="ready")
     task, environment, folder = _taken(channel.line)
     if os.getppid() != server:

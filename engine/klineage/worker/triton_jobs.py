@@ -93,7 +93,6 @@ def _time(request: dict[str, Any], channel: Channel) -> None:
 
     problem, dims = problem_of(request), request["dims"]
     prepare_torch("gpu")
-    launches.open_profiler()
     slots, total = problem.layout(dims)
     cost = problem.cost(dims)
     first = torch.empty(total, dtype=torch.uint8, device="cuda")
