@@ -24,7 +24,8 @@ from klineage.worker.faults import KernelFault, Unsupported
 from klineage.worker.jobs import Context, Result, single
 from klineage.worker.process import Channel
 
-TOOLS = ("memcheck", "racecheck")
+# Buffers may lie side by side: only what is between them shows a read beyond one.
+TOOLS = {"memcheck": ["--padding", "4096"], "racecheck": []}
 METRICS = {
     "gpu__time_duration.sum": "ncu_ns",
     "dram__bytes_read.sum": "dram_bytes_read",
@@ -92,7 +93,9 @@ def sanitize_gpu(request: dict[str, Any], context: Context) -> Result:
     def body(channel: Channel) -> None:
         tool = _found("compute-sanitizer")
         start = [tool, "--error-exitcode", str(_FOUND), "--target-processes", "all", "--print-limit", "10"]
-        held, *done = _under(request, channel, [(name, [*start, "--tool", name]) for name in TOOLS])
+        held, *done = _under(
+            request, channel, [(name, [*start, "--tool", name, *more]) for name, more in TOOLS.items()]
+        )
         for name, found in done:
             report = found.stdout + found.stderr
             if found.returncode == _FOUND or _ERROR.search(report):
