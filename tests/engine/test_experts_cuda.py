@@ -35,13 +35,17 @@ KERNELS = {
     "gemm": EXPERTS / "gemm" / "cuda" / "kernel.cu",
     "fmha": EXPERTS / "fmha" / "cuda" / "kernel.cu",
     "fmha_async": VARIANTS / "fmha" / "specialized.cu",
+    "fmha_clusters": VARIANTS / "fmha" / "clusters.cu",
     "conv2d": EXPERTS / "conv2d" / "cuda" / "kernel.cu",
 }
 
-# Beyond what the fibers have. Shared memory of a launch is one array; an address in it is its offset there.
+# Beyond what the fibers have. Shared memory of a block is one array; an address in it is its offset there.
 # A descriptor of the matrix unit is read as PTX defines it: lines of 128 bytes, whose pieces are permuted by address.
 EXTRAS = """
-alignas(1024) static unsigned char room_of_a_launch[262144];
+alignas(1024) static unsigned char rooms_of_a_launch[2][262144];  // of the blocks of a cluster
+static int into = -1;  // the block whose shared memory is meant; -1: the thread's own
+static int block_here() { return into < 0 ? current / threads_of_a_block() : into; }
+static unsigned char *shared_at(uint32_t address) { return rooms_of_a_launch[block_here()] + address; }
 struct alignas(16) uint4 { unsigned x, y, z, w; };
 static inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) { return {x, y, z, w}; }
 static inline unsigned __float_as_uint(float f) { unsigned u; memcpy(&u, &f, 4); return u; }
@@ -59,7 +63,7 @@ static float entry(uint64_t descriptor, int line, int column) {
   uint32_t address = (uint32_t)(descriptor & 0x3fff) * 16 + line * 128 + column * 2;
   address ^= (address >> 7 & 7) << 4;
   __nv_bfloat16 found;
-  memcpy(&found, room_of_a_launch + address, 2);
+  memcpy(&found, shared_at(address), 2);
   return __bfloat162float(found);
 }
 static void wgmma(float (&d)[128], uint64_t x, uint64_t weight) {
@@ -78,21 +82,22 @@ static inline half2 __floats2half2_rn(float x, float y) { return {__float2half(x
 #define __grid_constant__
 struct CUtensorMap { const unsigned char *at; int rank, shape[5], box[5]; };
 static void cp_async(uint32_t to, const void *from, bool real) {
-  if (real) memcpy(room_of_a_launch + to, from, 16);
-  else memset(room_of_a_launch + to, 0, 16);
+  if (real) memcpy(shared_at(to), from, 16);
+  else memset(shared_at(to), 0, 16);
 }
 """
 
 ROLES = Path(__file__).with_name("cuda") / "roles_on_cpu.h"
 REPLACED = re.findall(
-    r"^(?:template <.*> )?static \S+ (barrier_(?!at)\w+|turn_\w+|stores?_\w+|cop(?:y|ies|iers)_\w+|multiply_\w+|exp2_\w+)\(",
+    r"^(?:template <.*> )?static \S+ "
+    r"(barrier_(?!at)\w+|turn_\w+|stores?_\w+|load_matrices|blocks?_(?!here)\w+|cop(?:y|ies)_\w+|multiply_\w+|exp2_\w+)\(",
     ROLES.read_text(encoding="utf-8"),
     re.MULTILINE,
 )
 
 
 def workload_of(name: str) -> Path:
-    return EXPERTS / name.removesuffix("_async") / "workload.py"
+    return EXPERTS / name.removesuffix("_async").removesuffix("_clusters") / "workload.py"
 
 
 def kernel_of(name: str) -> Kernel:
@@ -108,9 +113,7 @@ def on_a_cpu(source: str) -> str:
             source, replaced = re.subn(rf"{head}[^\n]*}}\n|{head}.*?\n}}\n", "", source, flags=re.DOTALL)
             assert replaced <= 1, name
         source = f"using namespace roles;\n{source}"
-    source = re.sub(
-        r"extern __shared__ ([\w ]+) (\w+)\[\];", r"\1 *\2 = (\1 *)(room_of_a_launch + 512);", source
-    )
+    source = re.sub(r"extern __shared__ ([\w ]+) (\w+)\[\];", r"\1 *\2 = (\1 *)shared_at(512);", source)
     source = source.replace("__cvta_generic_to_shared(room)", "512")
     source = re.sub(r'asm volatile\("cp\.async\.cg[^;]*;[^;]*;', "cp_async(to, from, real);", source)
     source = re.sub(
@@ -119,6 +122,13 @@ def on_a_cpu(source: str) -> str:
     source = re.sub(r'asm volatile\("[^"]*"[^;]*;', ";", source)
     assert "asm" not in source
     return source
+
+
+def blocks_together(name: str, function: str) -> int:
+    """How many blocks of a launch are a cluster."""
+    head = rf"__cluster_dims__\((\d)\) __launch_bounds__\([^)]*\)\s+{function}\("
+    found = re.search(head, kernel_of(name).source.decode())
+    return int(found[1]) if found else 1
 
 
 @pytest.fixture(scope="module")
@@ -139,7 +149,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
             listed = listed.replace("__grid_constant__ CUtensorMap ", "CUtensorMap &")
             text.append(
                 f'extern "C" void run_{name}_{launch["kernel"]}(const unsigned *grid, const unsigned *block, {listed}) '
-                f"{{ launch(grid, block, [=] {{ of_{name}::{launch['kernel']}({given}); }}); }}"
+                f"{{ launch(grid, block, [=] {{ of_{name}::{launch['kernel']}({given}); }}, {blocks_together(name, launch['kernel'])}); }}"
             )
     (folder / "all.cpp").write_text("\n".join(text))
     command = [compiler, "-std=c++17", "-O1", "-w", "-fPIC", "-shared", "all.cpp", "-o", "all.so"]
@@ -200,7 +210,7 @@ def _given(argument: cuda_plan.Argument, arrays: dict[str, Any]) -> Any:
     return ctypes.c_int(int(value))
 
 
-@pytest.mark.parametrize("name", ["fmha", "fmha_async"])
+@pytest.mark.parametrize("name", ["fmha", "fmha_async", "fmha_clusters"])
 def test_a_block_of_attention_goes_on_to_its_next_queries(library: ctypes.CDLL, name: str) -> None:
     """More tiles than blocks, and enough keys that both buffers are filled again and again."""
     dims = {"sequences": 2, "length": 500, "tokens": 700, "heads": 2, "dim": 128}

@@ -1,7 +1,8 @@
 // Packed non-causal attention in fp16 on Hopper's matrix unit (wgmma, so sm_90a and nothing else), for heads of 128.
 // A block is three warpgroups. The first copies: one thread asks the copy engine for keys and values, into two buffers each,
 // swizzled as the matrix unit reads them, and mbarriers say when one is full or free. The other two have 64 queries each and
-// take turns: while one multiplies, the other computes exponentials. A block stays and takes the next 128 queries.
+// take turns: while one multiplies, the other computes exponentials. A block stays and takes the next 128 queries; their
+// first scores are computed while the last values of those before are weighted.
 //
 // klineage: tensor_map q_map q box=(BLOCK_M, 1, 64) swizzle=128
 // klineage: tensor_map k_map k box=(BLOCK_N, 1, 64) swizzle=128
@@ -14,7 +15,7 @@
 #include <stdint.h>
 
 constexpr int BLOCK_M = 128;
-constexpr int BLOCK_N = 176;
+constexpr int BLOCK_N = 128;
 constexpr int DIM = 128;
 constexpr int STAGES = 2;
 constexpr int THREADS = 384;
@@ -25,6 +26,7 @@ constexpr int KEYS = QUERIES, VALUES = KEYS + STAGES * TILE, BARRIERS = VALUES +
 constexpr int ROOM = BARRIERS + 128 + 1024;
 constexpr int SCORES = BLOCK_N / 2;  // of a thread: 64 x BLOCK_N by 128 threads
 constexpr int OUT = DIM / 2;
+constexpr float SLACK = 8.0f;  // of the largest score, as a power of two
 
 // Barriers, eight bytes each. Those of a stage are STAGES in a row.
 constexpr int FULL_Q = BARRIERS, FREE_Q = BARRIERS + 8, FULL_K = BARRIERS + 16, FREE_K = FULL_K + 8 * STAGES, FULL_V = FREE_K + 8 * STAGES,
@@ -63,6 +65,14 @@ __device__ __forceinline__ void copy_box(uint32_t to, const CUtensorMap *map, in
 }
 
 // Writes 16 zero bytes.
+// Four 8 x 8 matrices, 16 bytes of a line from each lane: 16 queries of one step, as the matrix unit has them in registers.
+__device__ __forceinline__ void load_matrices(uint32_t *d, uint32_t from) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(d[0]), "=r"(d[1]), "=r"(d[2]), "=r"(d[3])
+               : "r"(from)
+               : "memory");
+}
+
 __device__ __forceinline__ void store_zeros(uint32_t to) {
   asm volatile("st.shared.v4.b32 [%0], {%1, %1, %1, %1};" ::"r"(to), "r"(0) : "memory");
 }
@@ -113,18 +123,16 @@ __device__ __forceinline__ uint64_t across_sum(uint32_t address) {
   return 0x4000004000000000ull | static_cast<uint64_t>(HALF >> 4) << 16 | (address & 0x3ffff) >> 4;
 }
 
-// d = queries @ keys.T, or d += that, for 64 x BLOCK_N x 16.
-__device__ __forceinline__ void multiply_scores(float (&d)[SCORES], uint64_t queries, uint64_t keys, int add) {
+// d = queries @ keys.T, or d += that, for 64 x 128 x 16.
+__device__ __forceinline__ void multiply_scores(float (&d)[SCORES], const uint32_t *queries, uint64_t keys, int add) {
   asm volatile(
-      "{\n.reg .pred add;\nsetp.ne.b32 add, %90, 0;\n"
-      "wgmma.mma_async.sync.aligned.m64n176k16.f32.f16.f16 {"
+      "{\n.reg .pred add;\nsetp.ne.b32 add, %69, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 {"
       "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
       "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
       "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
-      "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, "
-      "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, "
-      "%80, %81, %82, %83, %84, %85, %86, %87}, "
-      "%88, %89, add, 1, 1, 0, 0;\n}\n"
+      "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, "
+      "{%64, %65, %66, %67}, %68, add, 1, 1, 0;\n}\n"
       :
       "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]),
       "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]),
@@ -133,11 +141,8 @@ __device__ __forceinline__ void multiply_scores(float (&d)[SCORES], uint64_t que
       "+f"(d[32]), "+f"(d[33]), "+f"(d[34]), "+f"(d[35]), "+f"(d[36]), "+f"(d[37]), "+f"(d[38]), "+f"(d[39]),
       "+f"(d[40]), "+f"(d[41]), "+f"(d[42]), "+f"(d[43]), "+f"(d[44]), "+f"(d[45]), "+f"(d[46]), "+f"(d[47]),
       "+f"(d[48]), "+f"(d[49]), "+f"(d[50]), "+f"(d[51]), "+f"(d[52]), "+f"(d[53]), "+f"(d[54]), "+f"(d[55]),
-      "+f"(d[56]), "+f"(d[57]), "+f"(d[58]), "+f"(d[59]), "+f"(d[60]), "+f"(d[61]), "+f"(d[62]), "+f"(d[63]),
-      "+f"(d[64]), "+f"(d[65]), "+f"(d[66]), "+f"(d[67]), "+f"(d[68]), "+f"(d[69]), "+f"(d[70]), "+f"(d[71]),
-      "+f"(d[72]), "+f"(d[73]), "+f"(d[74]), "+f"(d[75]), "+f"(d[76]), "+f"(d[77]), "+f"(d[78]), "+f"(d[79]),
-      "+f"(d[80]), "+f"(d[81]), "+f"(d[82]), "+f"(d[83]), "+f"(d[84]), "+f"(d[85]), "+f"(d[86]), "+f"(d[87])
-      : "l"(queries), "l"(keys), "r"(add));
+      "+f"(d[56]), "+f"(d[57]), "+f"(d[58]), "+f"(d[59]), "+f"(d[60]), "+f"(d[61]), "+f"(d[62]), "+f"(d[63])
+      : "r"(queries[0]), "r"(queries[1]), "r"(queries[2]), "r"(queries[3]), "l"(keys), "r"(add));
 }
 
 // d += weights @ values for 64 x 128 x 16, the weights from registers.
@@ -183,6 +188,15 @@ __device__ __forceinline__ Place place_of(int tile, const int *__restrict__ offs
   return {begin, offsets[sequence + 1] - begin, pair % heads, tile % tiles * BLOCK_M};
 }
 
+// The first tile of this block from `tile` on that has queries, and where it is; `tiles` or more when there is none.
+__device__ __forceinline__ int next_tile(int tile, Place &at, const int *__restrict__ offsets, int length, int heads, int tiles) {
+  for (; tile < tiles; tile += gridDim.x) {
+    at = place_of(tile, offsets, length, heads);
+    if (at.first < at.length) break;
+  }
+  return tile;
+}
+
 // A tile of ROWS rows of one head by the copy engine.
 template <int ROWS>
 __device__ __forceinline__ void load_tile(uint32_t to, const CUtensorMap *map, int head, int token, uint32_t barrier) {
@@ -224,9 +238,10 @@ __device__ __forceinline__ float sum_of_four(float sum) {
   return sum;
 }
 
-// One step of the online softmax for the two rows of a thread: scores become weights, `sum` and `top` go on, and the
-// factors for what was summed before come back in `keep`.
-__device__ __forceinline__ void soften(float (&s)[SCORES], float (&top)[2], float (&sum)[2], float (&keep)[2], float scale) {
+// One step of the online softmax for the two rows of a thread: scores become weights, and `sum` and `top` go on. `top` stays
+// while no score is above it by more than SLACK: weights of up to 2^8 are as exact as those of up to one. Where it grows in one
+// of the two rows, what was summed before has to be multiplied by `keep`; returns whether it has.
+__device__ __forceinline__ bool soften(float (&s)[SCORES], float (&top)[2], float (&sum)[2], float (&keep)[2], float scale) {
   float now[2];
 #pragma unroll
   for (int row = 0; row < 2; row++) {
@@ -236,20 +251,24 @@ __device__ __forceinline__ void soften(float (&s)[SCORES], float (&top)[2], floa
       most[0] = fmaxf(most[0], s[i + 2 * row]);
       most[1] = fmaxf(most[1], s[i + 2 * row + 1]);
     }
-    now[row] = fmaxf(most[0], most[1]);
+    now[row] = most_of_four(fmaxf(most[0], most[1])) * scale;
   }
+  const bool grows = now[0] > top[0] + SLACK || now[1] > top[1] + SLACK;
+  if (grows) {
 #pragma unroll
-  for (int row = 0; row < 2; row++) {
-    now[row] = fmaxf(top[row], most_of_four(now[row]) * scale);
-    keep[row] = exp2_fast(top[row] - now[row]);
-    top[row] = now[row];
-    sum[row] *= keep[row];
+    for (int row = 0; row < 2; row++) {
+      now[row] = fmaxf(top[row], now[row]);
+      keep[row] = exp2_fast(top[row] - now[row]);
+      top[row] = now[row];
+      sum[row] *= keep[row];
+    }
   }
 #pragma unroll
   for (int i = 0; i < SCORES; i++) {
-    s[i] = exp2_fast(fmaf(s[i], scale, -now[i / 2 % 2]));
+    s[i] = exp2_fast(fmaf(s[i], scale, -top[i / 2 % 2]));
     sum[i / 2 % 2] += s[i];
   }
+  return grows;
 }
 
 // 64 queries of each tile, by the four warps of one warpgroup.
@@ -257,7 +276,7 @@ __device__ __forceinline__ void attend(uint32_t base, int warpgroup, const int *
                                        int length, int heads, int tiles) {
   const int lane = threadIdx.x % 32, member = lane % 4, row = warpgroup * 64 + threadIdx.x / 32 % 4 * 16 + lane / 4;
   const float scale = 1.4426950408889634f * rsqrtf(static_cast<float>(DIM));  // exp2 is the hardware's exponential
-  const uint64_t queries = along_sum(base + warpgroup * 64 * LINE);
+  uint32_t queries[DIM / 4];
   float s[SCORES], out[OUT], top[2], sum[2], keep[2];
   uint32_t weights[SCORES / 2];
 
@@ -267,7 +286,7 @@ __device__ __forceinline__ void attend(uint32_t base, int warpgroup, const int *
 #pragma unroll
     for (int i = 0; i < DIM / 16; i++) {
       const int half = i / 4, on = i % 4 * 2;  // 16 columns are 32 bytes
-      multiply_scores(s, queries + half * (QUERIES / 2 >> 4) + on, right + half * (HALF >> 4) + on, i > 0);
+      multiply_scores(s, queries + 4 * i, right + half * (HALF >> 4) + on, i > 0);
     }
     multiply_commit();
   };
@@ -297,16 +316,18 @@ __device__ __forceinline__ void attend(uint32_t base, int warpgroup, const int *
   };
 
   int step = 0, turn = 0;
-  for (int tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
-    const Place at = place_of(tile, offsets, length, heads);
-    if (at.first >= at.length) continue;
-    const int blocks = (at.length + BLOCK_N - 1) / BLOCK_N, rest = at.length - (blocks - 1) * BLOCK_N;
-
+  auto take_queries = [&] {
     barrier_wait(base + FULL_Q, turn++ & 1);
-    barrier_wait(base + FULL_K + 8 * (step % STAGES), step / STAGES & 1);
-    scores(step % STAGES);
-    multiply_wait<0>(s);
-    release(FREE_K + 8 * (step % STAGES));
+    const int mine = warpgroup * 64 + threadIdx.x / 32 % 4 * 16 + lane % 16;
+#pragma unroll
+    for (int i = 0; i < DIM / 16; i++)
+      load_matrices(queries + 4 * i, base + i / 4 * (QUERIES / 2) + mine * LINE + ((i % 4 * 2 + lane / 16 ^ mine % 8) << 4));
+    __syncwarp();
+    release(FREE_Q);
+  };
+  // Scores of the first block become weights; that is the last block of keys, the only one that may be cut.
+  auto start = [&](const Place &at) {
+    const int rest = (at.length - 1) % BLOCK_N + 1;
     if (rest < BLOCK_N) {
 #pragma unroll
       for (int i = 0; i < SCORES; i++)
@@ -315,39 +336,18 @@ __device__ __forceinline__ void attend(uint32_t base, int warpgroup, const int *
     top[0] = top[1] = -INFINITY;
     sum[0] = sum[1] = 0.0f;
     soften(s, top, sum, keep, scale);
+  };
+  auto started = [&](const Place &at) {
     keep_weights();
+    const int rest = (at.length - 1) % BLOCK_N + 1;
     if (rest < BLOCK_N) clear(step % STAGES, rest, step / STAGES & 1);
 #pragma unroll
     for (int i = 0; i < OUT; i++) out[i] = 0.0f;
-
-    for (int block = 1; block < blocks; block++) {
-      const int before = step++;
-      barrier_wait(base + FULL_K + 8 * (step % STAGES), step / STAGES & 1);
-      turn_wait(warpgroup);
-      scores(step % STAGES);
-      barrier_wait(base + FULL_V + 8 * (before % STAGES), before / STAGES & 1);
-      weighted(before % STAGES);
-      turn_give(1 - warpgroup);
-      multiply_wait<1>(s);
-      release(FREE_K + 8 * (step % STAGES));
-      soften(s, top, sum, keep, scale);
-      multiply_later(sum[0] + sum[1]);
-      multiply_wait<0>(out);
-      release(FREE_V + 8 * (before % STAGES));
-#pragma unroll
-      for (int i = 0; i < OUT; i++) out[i] *= keep[i / 2 % 2];
-      keep_weights();
-    }
-    release(FREE_Q);
-    barrier_wait(base + FULL_V + 8 * (step % STAGES), step / STAGES & 1);
-    weighted(step % STAGES);
-    multiply_wait<0>(out);
-    release(FREE_V + 8 * (step % STAGES));
-    step++;
-
+  };
+  auto store = [&](const Place &at, const float (&sums)[2]) {
 #pragma unroll
     for (int i = 0; i < 2; i++) {
-      const float share = 1.0f / sum_of_four(sum[i]);
+      const float share = 1.0f / sum_of_four(sums[i]);
       const int line = at.first + row + 8 * i;
       half *to = o + (static_cast<size_t>(at.begin + line) * heads + at.head) * DIM + member * 2;
       if (line < at.length) {
@@ -356,7 +356,63 @@ __device__ __forceinline__ void attend(uint32_t base, int warpgroup, const int *
           *reinterpret_cast<uint32_t *>(to + 8 * j) = pack(out[4 * j + 2 * i] * share, out[4 * j + 2 * i + 1] * share);
       }
     }
+  };
+  // Scores of this step and products with the values of the one before, in one turn; the scores are there afterwards.
+  auto both = [&] {
+    const int before = step++;
+    barrier_wait(base + FULL_K + 8 * (step % STAGES), step / STAGES & 1);
+    turn_wait(warpgroup);
+    scores(step % STAGES);
+    barrier_wait(base + FULL_V + 8 * (before % STAGES), before / STAGES & 1);
+    weighted(before % STAGES);
+    turn_give(1 - warpgroup);
+    multiply_wait<1>(s);
+    release(FREE_K + 8 * (step % STAGES));
+  };
+  auto values_done = [&] {
+    multiply_later(sum[0] + sum[1]);
+    multiply_wait<0>(out);
+    release(FREE_V + 8 * ((step - 1) % STAGES));
+  };
+
+  Place at;
+  int tile = next_tile(blockIdx.x, at, offsets, length, heads, tiles);
+  if (tile >= tiles) return;
+  take_queries();
+  barrier_wait(base + FULL_K, 0);
+  scores(0);
+  multiply_wait<0>(s);
+  release(FREE_K);
+  start(at);
+  started(at);
+  for (;;) {
+    const int blocks = (at.length + BLOCK_N - 1) / BLOCK_N;
+    for (int block = 1; block < blocks; block++) {
+      both();
+      const bool grown = soften(s, top, sum, keep, scale);
+      values_done();
+      if (grown) {
+#pragma unroll
+        for (int i = 0; i < OUT; i++) out[i] *= keep[i / 2 % 2];
+      }
+      keep_weights();
+    }
+    Place next;
+    tile = next_tile(tile + gridDim.x, next, offsets, length, heads, tiles);
+    if (tile >= tiles) break;
+    const float whole[2] = {sum[0], sum[1]};
+    take_queries();
+    both();
+    start(next);
+    values_done();
+    store(at, whole);
+    started(next);
+    at = next;
   }
+  barrier_wait(base + FULL_V + 8 * (step % STAGES), step / STAGES & 1);
+  weighted(step % STAGES);
+  multiply_wait<0>(out);
+  store(at, sum);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1)

@@ -1,11 +1,11 @@
 // What the warpgroups of attention say to each other, and what they multiply, on a CPU: in place of the kernel's functions
 // of the same names. Needs the fibers of cuda_on_cpu.h, and what test_experts_cuda.py adds to them.
 struct Barrier { uint8_t expected, missing; uint16_t phase; int32_t bytes; };
-static int turns[2], stored[2];
-static Barrier &barrier_at(uint32_t address) { return *(Barrier *)(room_of_a_launch + address); }
+static int turns[2][2], stored[2][2], met;  // turns and stores: of each block of two, for each warpgroup
+static Barrier &barrier_at(uint32_t address) { return *(Barrier *)shared_at(address); }
 static void barrier_init(uint32_t address, int arrivals) {
   barrier_at(address) = {(uint8_t)arrivals, (uint8_t)arrivals, 0, 0};
-  turns[0] = turns[1] = stored[0] = stored[1] = 0;
+  for (int of = 0; of < 2; of++) turns[block_here()][of] = stored[block_here()][of] = 0;
 }
 static void end_phase(Barrier &at) {
   if (at.missing == 0 && at.bytes == 0) at.missing = at.expected, at.phase++;
@@ -15,18 +15,19 @@ static void barrier_expect(uint32_t address, int bytes) { barrier_at(address).by
 static void barrier_wait(uint32_t address, int parity) {
   while ((barrier_at(address).phase & 1) == (uint32_t)parity) wait_for(NOTHING);
 }
-static void turn_give(int of) { turns[of]++; }
-static void store_zeros(uint32_t to) { memset(room_of_a_launch + to, 0, 16); }
-static void stores_meet(int of) {
-  const int all = stored[of] / 128 * 128 + 128;
-  stored[of]++;
-  while (stored[of] < all) wait_for(NOTHING);
+static void turn_give(int of) { turns[block_here()][of]++; }
+static void store_zeros(uint32_t to) { memset(shared_at(to), 0, 16); }
+// Waits until so many have come, or that many more.
+static void meet(int &come, int wanted) {
+  const int all = come / wanted * wanted + wanted;
+  come++;
+  while (come < all) wait_for(NOTHING);
 }
-static void turn_wait(int of) {
-  const int full = turns[of] / 256 * 256 + 256;
-  turns[of]++;
-  while (turns[of] < full) wait_for(NOTHING);
-}
+static void stores_meet(int of) { meet(stored[block_here()][of], 128); }
+static void turn_wait(int of) { meet(turns[block_here()][of], 256); }
+static int block_of_two() { return block_here(); }
+static void blocks_meet() { meet(met, 2 * threads_of_a_block()); }
+static void barrier_arrive_at(uint32_t address, int block) { into = block, barrier_arrive(address), into = -1; }
 // Copies and products happen as late as they may: at the wait.
 static std::vector<std::vector<std::function<void()>>> copied[1024], multiplied[1024];
 template <typename Groups> static void wait_until(Groups &groups, size_t pending) {
@@ -67,6 +68,10 @@ static void box_at(uint32_t to, const CUtensorMap *map, std::vector<int> at, uin
 static void copy_box(uint32_t to, const CUtensorMap *map, int column, int head, int token, uint32_t barrier) {
   box_at(to, map, {token, head, column}, barrier);
 }
+static void copy_box_to_both(uint32_t to, const CUtensorMap *map, int column, int head, int token, uint32_t barrier) {
+  for (into = 0; into < 2; into++) box_at(to, map, {token, head, column}, barrier);
+  into = -1;
+}
 static void copy_patch(uint32_t to, const CUtensorMap *map, int column, int row, int image, uint32_t barrier) {
   box_at(to, map, {image, row, column, 0}, barrier);
 }
@@ -76,7 +81,7 @@ static void copy_weights(uint32_t to, const CUtensorMap *map, int filter, int ro
 static float half_at(uint32_t address) {
   address ^= (address >> 7 & 7) << 4;
   half found;
-  memcpy(&found, room_of_a_launch + address, 2);
+  memcpy(&found, shared_at(address), 2);
   return __half2float(found);
 }
 static uint32_t place(uint64_t descriptor) { return (uint32_t)(descriptor & 0x3fff) * 16; }
@@ -116,6 +121,34 @@ template <int COUNT> static void multiply_scores(float (&d)[COUNT], uint64_t que
             [=](int column, int k) { return along(keys, column, k); });
   });
 }
+// Four registers of each thread of a warp are 16 x 16 numbers of one line a row: rows lane / 4 and eight on, columns
+// 2 * (lane % 4) and eight on.
+static uint32_t kept[2][1024][32][4];  // queries; weights
+static float kept_at(int which, uint32_t warp, unsigned step, int row, int k) {
+  half pair[2];
+  memcpy(pair, &kept[which][warp + row % 8 * 4 + k % 8 / 2][step][row / 8 % 2 + k / 8 * 2], 4);
+  return __half2float(pair[k % 2]);
+}
+template <int COUNT> static void multiply_scores(float (&d)[COUNT], const uint32_t *queries, uint64_t keys, int add) {
+  check_swizzle(keys);
+  const unsigned thread = current, step = multiplying[thread].size();
+  memcpy(kept[0][thread][step], queries, 16);
+  const uint32_t warp = thread / 32 * 32;
+  float *to = d;
+  multiplying[thread].push_back([=] {
+    product(to, COUNT, add, [=](int row, int k) { return kept_at(0, warp, step, row, k); },
+            [=](int column, int k) { return along(keys, column, k); });
+  });
+}
+static void load_matrices(uint32_t *d, uint32_t from) {
+  // lane i gives the line i % 8 of matrix i / 8; every lane gets two columns of each matrix
+  static uint32_t lines[1024];
+  lines[current] = from;
+  __syncwarp();
+  const uint32_t warp = current / 32 * 32, lane = current % 32;
+  for (int i = 0; i < 4; i++) memcpy(&d[i], shared_at(lines[warp + i * 8 + lane / 4] + lane % 4 * 4), 4);
+  __syncwarp();
+}
 static void multiply_tap(float (&d)[64], uint64_t pixels, uint64_t weights) {
   check_swizzle(pixels), check_swizzle(weights);
   float *to = d;
@@ -124,20 +157,15 @@ static void multiply_tap(float (&d)[64], uint64_t pixels, uint64_t weights) {
             [=](int column, int k) { return across(weights, column, k); });
   });
 }
-// Four registers of each thread of a warp are 16 x 16 weights: rows lane / 4 and eight on, columns 2 * (lane % 4) and eight on.
-static uint32_t weights_of[1024][32][4];
 static void multiply_values(float (&d)[64], const uint32_t *weights, uint64_t values) {
   check_swizzle(values);
   const unsigned thread = current, step = multiplying[thread].size();
-  memcpy(weights_of[thread][step], weights, 16);
+  memcpy(kept[1][thread][step], weights, 16);
   const uint32_t warp = thread / 32 * 32;
   float *to = d;
   multiplying[thread].push_back([=] {
-    product(to, 64, true, [=](int row, int k) {
-      half pair[2];
-      memcpy(pair, &weights_of[warp + row % 8 * 4 + k % 8 / 2][step][row / 8 % 2 + k / 8 * 2], 4);
-      return __half2float(pair[k % 2]);
-    }, [=](int column, int k) { return across(values, column, k); });
+    product(to, 64, true, [=](int row, int k) { return kept_at(1, warp, step, row, k); },
+            [=](int column, int k) { return across(values, column, k); });
   });
 }
 static float exp2_fast(float x) { return exp2f(x); }

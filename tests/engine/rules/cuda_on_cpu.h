@@ -1,4 +1,4 @@
-// Runs CUDA kernels on a CPU, slowly and one block after the other: every thread of a block is a fiber, which
+// Runs CUDA kernels on a CPU, slowly and one block (or cluster) after the other: every thread of it is a fiber, which
 // goes on until it waits at a barrier. Enough for the kernels of these tests; no tensor cores, no dynamic shared memory.
 #pragma once
 #include <math.h>
@@ -26,6 +26,7 @@ static Extents threadIdx, blockIdx, blockDim, gridDim;
 #define __forceinline__ inline
 #define __shared__ static
 #define __launch_bounds__(...)
+#define __cluster_dims__(...)
 #define __restrict__
 
 struct alignas(16) float4 {
@@ -67,7 +68,8 @@ struct Fiber {
 };
 static std::vector<Fiber> fibers;
 static ucontext_t scheduler;
-static unsigned current;
+static unsigned current, first_block, together = 1;  // blocks of a cluster, along x
+static unsigned threads_of_a_block() { return blockDim.x * blockDim.y * blockDim.z; }
 static const std::function<void()> *body;
 
 static void wait_for(Waiting what)
@@ -114,7 +116,9 @@ static void begin()
 static void resume(unsigned thread)
 {
     current = thread;
-    threadIdx = {thread % blockDim.x, thread / blockDim.x % blockDim.y, thread / (blockDim.x * blockDim.y)};
+    const unsigned own = thread % threads_of_a_block();
+    threadIdx = {own % blockDim.x, own / blockDim.x % blockDim.y, own / (blockDim.x * blockDim.y)};
+    blockIdx.x = first_block + thread / threads_of_a_block();
     fibers[thread].waiting = NOTHING;
     swapcontext(&scheduler, &fibers[thread].context);
 }
@@ -124,7 +128,8 @@ static bool may_go_on(unsigned thread)
 {
     const Waiting what = fibers[thread].waiting;
     if (what == NOTHING) return true;
-    const unsigned first = what == WARP ? thread / 32 * 32 : 0, all = fibers.size();
+    const unsigned group = threads_of_a_block(), block = thread / group * group, all = block + group;
+    const unsigned first = what == WARP ? block + (thread - block) / 32 * 32 : block;
     const unsigned last = what == WARP ? min(first + 32, all) : all;
     for (unsigned other = first; other < last; other++)
         if (fibers[other].waiting != what && fibers[other].waiting != ENDED) return false;
@@ -133,7 +138,8 @@ static bool may_go_on(unsigned thread)
 
 static void run_block()
 {
-    fibers.assign(blockDim.x * blockDim.y * blockDim.z, {});
+    first_block = blockIdx.x;
+    fibers.assign(together * threads_of_a_block(), {});
     for (auto &fiber : fibers) {
         fiber.stack.resize(32768);
         getcontext(&fiber.context);
@@ -153,10 +159,11 @@ static void run_block()
         if (fiber.waiting != ENDED) fprintf(stderr, "a barrier that not every thread reaches\n"), abort();
 }
 
-static void launch(const unsigned *grid, const unsigned *block, const std::function<void()> &kernel)
+static void launch(const unsigned *grid, const unsigned *block, const std::function<void()> &kernel, unsigned cluster = 1)
 {
+    together = cluster;
     gridDim = {grid[0], grid[1], grid[2]}, blockDim = {block[0], block[1], block[2]}, body = &kernel;
     for (unsigned z = 0; z < gridDim.z; z++)
         for (unsigned y = 0; y < gridDim.y; y++)
-            for (unsigned x = 0; x < gridDim.x; x++) blockIdx = {x, y, z}, run_block();
+            for (unsigned x = 0; x < gridDim.x; x += together) blockIdx = {x, y, z}, run_block();
 }
