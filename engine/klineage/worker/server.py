@@ -20,7 +20,7 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -35,9 +35,10 @@ from klineage.worker.spares import Spares
 from klineage.worker.watch import Cancelled, Closed, Control
 
 PROTOCOL = 1
-MOST_SPARES = 5  # a gate judges with two and times with one; the two of the next gate at once
+MOST_SPARES = 6  # those of two gates
 _MIB_FOR_A_SPARE = 10_000  # of the device's memory; a spare takes half of a thousand
 _IMPORTS_TORCH = re.compile(rb"^(import|from) torch\b", re.MULTILINE)
+_JUDGES = "correctness"  # with two children; its gate will time with a third
 _MEASURES = ("time_triton", "time_cuda", "count_gpu")  # jobs that want the device for themselves
 
 
@@ -146,17 +147,24 @@ def _answer(request: dict[str, Any], context: Context, operations: dict[str, Any
     return {**result, "seconds": time.monotonic() - begin}
 
 
-def _reserved(context: Context, request: dict[str, Any]) -> contextlib.AbstractContextManager[None]:
+@contextlib.contextmanager
+def _reserved(context: Context, request: dict[str, Any]) -> Iterator[None]:
     """A GPU is for one job at a time, whoever asks; jobs that measure nothing may share it where they are told to."""
-    measures = request.get("op") in _MEASURES
-    if context.spares is not None:
+    measures, spares = request.get("op") in _MEASURES, context.spares
+    if spares is not None:
         if measures:
-            context.spares.settle(lambda: context.control.poll(context.job))
-        context.spares.give_way()
-    if context.kind != "gpu":
-        return contextlib.nullcontext()
+            spares.settle(lambda: context.control.poll(context.job))
+        spares.give_way()
     shared = not measures and bool((request.get("limits") or {}).get("share_device"))
-    return device.reserved(device.identity(), context.control, context.job, context.progress, shared)
+    device_ = (
+        device.reserved(device.identity(), context.control, context.job, context.progress, shared)
+        if context.kind == "gpu"
+        else contextlib.nullcontext()
+    )
+    with device_:
+        if spares is not None and request.get("op") == _JUDGES:
+            spares.stock()
+        yield
 
 
 def spares_of(kind: str, versions: dict[str, str]) -> Spares | None:

@@ -22,8 +22,8 @@ from klineage.worker import limits
 from klineage.worker.process import Channel, Child, Task, end, keep_apart, spawn
 
 IDLE_SECONDS = 60.0  # a spare holds memory of the device
-REST_SECONDS = 0.05  # a gate's next job comes sooner; none is made beside a measurement
-FIRST = 2  # a gate begins with so many; a driver opens its device for one after the other, so others come after them
+REST_SECONDS = 0.3  # a gate's next job comes sooner, and so does the end of a command that gates once
+A_GATE = 3  # judges with two and times with one; a driver opens its device for one after the other, so others come later
 SETTLE_SECONDS = 30.0
 _TICK, _AGAIN = 0.02, 0.1
 
@@ -50,13 +50,15 @@ class Spares:
         self.waiting: list[Child] = []
         self._opening: set[int] = set()  # pids of those that are not ready
         self._release: Release | None = None
-        self._used, self._broken = time.monotonic() - REST_SECONDS, False
+        self._used, self._broken, self._rested = time.monotonic() - REST_SECONDS, False, False
+        self._sound = False
 
     def start(self, name: str, task: Task) -> Child:
         """A child that runs ``task``: a spare where there is one, a fresh fork otherwise."""
         self.look()
         while self.waiting:
-            child = self.waiting.pop(0)
+            child = min(self.waiting, key=lambda spare: spare.pid in self._opening)
+            self.waiting.remove(child)
             self._opened(child)
             keep_apart(child.pid, False)
             try:
@@ -70,19 +72,20 @@ class Spares:
 
     def rested(self) -> None:
         """A job has ended: from now on, count the idle time; a spare that could not be made is tried again."""
-        self._used, self._broken = time.monotonic(), False
+        self._used, self._broken, self._rested = time.monotonic(), False, True
 
     def look(self) -> None:
         """Note which spares are ready, and bury the dead."""
         for child in list(self.waiting):
             with contextlib.suppress(BlockingIOError):
                 if os.read(child.inbox, 65536) and child.pid in self._opening:
+                    self._sound = True
                     self._opened(child)  # its only message, or its last words; then it is dead below
             with contextlib.suppress(BlockingIOError):
                 os.read(child.log, 65536)  # what a driver says at its start is no kernel's word
             pid, status = os.waitpid(child.pid, os.WNOHANG)
             if pid:
-                child.status, self._broken = status, True
+                child.status, self._broken, self._sound = status, True, False
                 self._drop([child])
 
     def tend(self) -> float | None:
@@ -94,8 +97,13 @@ class Spares:
             return None
         if idle < REST_SECONDS:
             return REST_SECONDS - idle
-        if len(self.waiting) < self.most and not self._broken and not self._make():
-            return _AGAIN
+        most = self.most if self._rested else min(self.most, A_GATE)
+        if len(self.waiting) < most and not self._broken:
+            if self._release is None:
+                self._release = self.reserve()
+            if self._release is None:
+                return _AGAIN
+            self._make(most)
         return _TICK if self._opening else max(_TICK, self.idle_seconds - idle)
 
     def settle(self, poll: Callable[[], None]) -> None:
@@ -119,23 +127,21 @@ class Spares:
         """End them all."""
         self._drop(list(self.waiting))
 
-    def _make(self) -> bool:
-        """Fork what is missing; whether it may be done now."""
-        if self._release is None:
-            self._release = self.reserve()
-        if self._release is None:
-            return False
-        ready, first = os.pipe()  # closed by all of the first when they are open, or dead
-        for number in range(self.most - len(self.waiting)):
-            ends = (-1, first) if number < FIRST else (ready, -1)
-            body = functools.partial(_wait, self.initialise, *ends)
-            child = spawn("spare", body, tuple(end for end in ends if end >= 0), _pair)
+    def stock(self) -> None:
+        """Make what the gate of a job lacks, beside that job, which holds the device and measures nothing.
+
+        Not where the last one died: this job would take the next.
+        """
+        if self._sound:
+            self._make(min(self.most, A_GATE))
+
+    def _make(self, most: int) -> None:
+        """Fork what is missing to so many."""
+        for _ in range(most - len(self.waiting)):
+            child = spawn("spare", functools.partial(_wait, self.initialise), (), _pair)
             keep_apart(child.pid, True)
             self._opening.add(child.pid)
             self.waiting.append(child)
-        os.close(ready)
-        os.close(first)
-        return True
 
     def _opened(self, child: Child) -> None:
         self._opening.discard(child.pid)
@@ -157,16 +163,11 @@ def _pair() -> tuple[int, int]:
     return child.detach(), server.detach()
 
 
-def _wait(initialise: Callable[[Callable[[], bool]], None], ready: int, first: int, channel: Channel) -> None:
-    """Body of a spare. ``ready``: ends when it is its turn, unless it is one of the first, who close theirs."""
+def _wait(initialise: Callable[[Callable[[], bool]], None], channel: Channel) -> None:
+    """Body of a spare."""
     server = os.getppid()
     limits.die_with_parent()
-    if ready >= 0:
-        os.read(ready, 1)
-        os.close(ready)
     initialise(lambda: bool(select.select([channel.line], [], [], 0)[0]))
-    if first >= 0:
-        os.close(first)
     channel.send(spare="ready")
     task, environment, folder = _taken(channel.line)
     if os.getppid() != server:

@@ -9,9 +9,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from klineage.worker import server
+from klineage.worker import server, spares
 from klineage.worker.__main__ import main
-from klineage.worker.spares import Spares
 
 HOW, FOLDER, IDLE = sys.argv[1:4]
 
@@ -32,6 +31,10 @@ def opened(called: Callable[[], bool]) -> None:
     Path(FOLDER, f"open-{os.getpid()}").touch()
 
 
-server.spares_of = lambda kind, versions: Spares(4 if HOW == "many" else 2, opened, idle_seconds=float(IDLE))
+if HOW == "busy":  # it never rests between gates
+    spares.REST_SECONDS = 30.0
+server.spares_of = lambda kind, versions: spares.Spares(
+    5 if HOW in ("many", "busy") else 2, opened, idle_seconds=float(IDLE)
+)
 server._MEASURES = ("time_c",)
 main(sys.argv[4:])

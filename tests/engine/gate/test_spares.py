@@ -130,14 +130,27 @@ def test_spares_end_with_their_parent_and_when_nothing_is_asked(spared: Make, tm
     assert idle.pids() == (parent,)
 
 
-def test_the_two_that_a_gate_begins_with_open_first(spared: Make, tmp_path: Path) -> None:
+def test_a_first_gate_finds_its_own_three_and_the_others_come_after_it(
+    spared: Make, rows: Workload, c: MakeC, tmp_path: Path
+) -> None:
+    """A driver opens its device for one after the other: more would delay what the first gate waits for."""
     executor = spared("many")
-    ready(tmp_path, executor.pids()[0], 4)
-    times = {
-        what: sorted(p.stat().st_mtime_ns for p in tmp_path.glob(f"{what}-*")) for what in ("begun", "open")
-    }
-    assert times["begun"][1] < times["open"][0]  # both at once
-    assert times["open"][1] <= times["begun"][2]
+    (parent,) = executor.pids()
+    ready(tmp_path, parent, 3)
+    assert not wait_until(lambda: len(noted(tmp_path, "begun")) > 3, 0.5)
+    assert run(executor, c(), rows).verdict is Verdict.PASS
+    ready(tmp_path, parent, 5)
+
+
+def test_gates_without_a_rest_make_what_they_lack_beside_correctness(
+    spared: Make, rows: Workload, c: MakeC, tmp_path: Path
+) -> None:
+    executor = spared("busy")
+    ready(tmp_path, executor.pids()[0], 3)
+    for gates in (1, 2, 3):
+        report = run(executor, c(), rows)
+        assert report.verdict is Verdict.PASS, report.why
+        assert len(noted(tmp_path)) == 1 + 2 * gates, "two judge, and one more waits for what times"
 
 
 def test_a_job_does_not_wait_for_all_that_a_spare_would_do(
