@@ -195,6 +195,8 @@ def confinement(request: dict[str, Any], kind: str) -> limits.Limits:
 def judge(request: dict[str, Any], kind: str, arena: int, channel: Channel) -> None:
     """Body of the child that knows the answers. Sends one ``judged`` message a case."""
     prepare_torch(kind)
+    if kind == "gpu":
+        on_device.rehearse("cuda")  # it waits for the candidate anyway
     channel.send(phase="reference")
     problem, cases = problem_of(request), request["cases"]
     _check_dims(problem, cases)

@@ -78,11 +78,12 @@ def _time(request: dict[str, Any], channel: Channel) -> None:
     """Body of a child that times."""
     import torch
 
-    from klineage.worker import gpu_timing, gpu_verify, triton_gpu
+    from klineage.worker import gpu_timing, gpu_verify, launches, triton_gpu
     from klineage.worker.triton_errors import translated
 
     problem, dims = problem_of(request), request["dims"]
     prepare_torch("gpu")
+    launches.open_profiler()  # a confined process may be refused it
     slots, memories, inputs = _buffers(request, problem)
     cost = problem.cost(dims)
     held = limits.apply(confinement(request, "gpu"))

@@ -6,6 +6,7 @@ seconds. Any torch device will do, so that all of it is tested without a GPU.
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -203,8 +204,9 @@ def errors(got: Any, expected: Any, type_: str, rtol: float, second: bool) -> tu
     return True, worst, (squares / count) ** 0.5 / rms if rms else 0.0
 
 
+@functools.lru_cache(maxsize=1)
 def rehearse(device: str) -> None:
-    """Do once on a few numbers what a case does on many: the first time, torch loads its kernels."""
+    """Do once in a process on a few numbers what a case does on many: the first time, torch loads its kernels."""
     import torch
 
     slots, size = buffers.layout({"a": ("fp32", (4, 4)), "b": ("bf16", (4, 4)), "c": ("fp32", (4,))})

@@ -187,8 +187,11 @@ def keep_apart(pid: int, apart: bool) -> None:
     (_apart.add if apart else _apart.discard)(pid)
 
 
-def end(children: list[Child]) -> None:
-    """Kill every child with its whole group, wait, and end what it left behind elsewhere."""
+def end(children: list[Child], strays: bool = True) -> None:
+    """Kill every child with its whole group, wait, and end what it left behind elsewhere.
+
+    strays: False where other children may be running, and these have run nothing that could leave something.
+    """
     for child in children:  # all before any is waited for: a driver takes its time to give a device back
         with contextlib.suppress(ProcessLookupError):
             os.killpg(child.pid, signal.SIGKILL)
@@ -202,7 +205,8 @@ def end(children: list[Child]) -> None:
             if descriptor not in child.closed:
                 os.close(descriptor)
                 child.closed.append(descriptor)
-    _end_strays()
+    if strays:
+        _end_strays()
 
 
 def _end_strays() -> None:

@@ -64,7 +64,7 @@ class Spares:
             try:
                 _hand_over(child, task)
             except (BrokenPipeError, ConnectionResetError):  # it has just died
-                end([child])
+                end([child], strays=False)
                 continue
             child.name = name
             return child
@@ -154,7 +154,7 @@ class Spares:
             keep_apart(child.pid, False)
             self._opened(child)
         if children:
-            end(children)
+            end(children, strays=False)
 
 
 def _pair() -> tuple[int, int]:
@@ -167,6 +167,7 @@ def _wait(initialise: Callable[[Callable[[], bool]], None], channel: Channel) ->
     """Body of a spare."""
     server = os.getppid()
     limits.die_with_parent()
+    os.chdir("/")  # the folder of the job beside which it was begun goes with that job
     initialise(lambda: bool(select.select([channel.line], [], [], 0)[0]))
     channel.send(spare="ready")
     task, environment, folder = _taken(channel.line)

@@ -93,6 +93,7 @@ def _time(request: dict[str, Any], channel: Channel) -> None:
 
     problem, dims = problem_of(request), request["dims"]
     prepare_torch("gpu")
+    launches.open_profiler()  # a confined process may be refused it
     slots, total = problem.layout(dims)
     cost = problem.cost(dims)
     first = torch.empty(total, dtype=torch.uint8, device="cuda")
