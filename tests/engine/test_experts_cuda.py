@@ -50,6 +50,7 @@ struct alignas(16) uint4 { unsigned x, y, z, w; };
 static inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) { return {x, y, z, w}; }
 static inline unsigned __float_as_uint(float f) { unsigned u; memcpy(&u, &f, 4); return u; }
 static inline float __uint_as_float(unsigned u) { float f; memcpy(&f, &u, 4); return f; }
+static inline float __fdividef(float x, float y) { return x * (1.0f / y); }
 static inline int __popc(unsigned x) { return __builtin_popcount(x); }
 static inline unsigned __ballot_sync(unsigned mask, bool vote) {
   unsigned votes = (unsigned)vote << current % 32;

@@ -1,7 +1,8 @@
 // NHWC convolution in fp16 with fp32 sums on Hopper's matrix unit (wgmma, so sm_90a and nothing else): 3 x 3, 64 channels.
 // A warpgroup computes 8 x 8 pixels by 128 filters. The copy engine brings the 10 x 10 pixels that these need once, with zeros
 // around the image, and each of the nine taps is a descriptor that begins some lines further on: nothing is unfolded, and
-// nothing is loaded twice. Three warpgroups of a block share the filter, whose taps are all under way from the start.
+// nothing is loaded twice. Three warpgroups of a block share the filter, whose taps are all under way from the start. Each begins
+// a tap later than the one before, so that it stores its results while the next multiplies.
 //
 // klineage: tensor_map x_map x box=(1, PATCH, PATCH, CHANNELS) swizzle=128
 // klineage: tensor_map weight_map weight box=(CHANNELS, 64) swizzle=128
@@ -127,6 +128,13 @@ __device__ __forceinline__ void store_eight(uint32_t *to, uint4 values) {
   *reinterpret_cast<uint4 *>(to) = values;
 }
 
+// An approximate quotient, put right: sooner there than an exact one, and a block has to wait for it. Numbers are below 2^24.
+__device__ __forceinline__ int quotient(int number, int by) {
+  const int found = static_cast<int>(__fdividef(static_cast<float>(number), static_cast<float>(by)));
+  const int rest = number - found * by;
+  return rest < 0 ? found - 1 : rest >= by ? found + 1 : found;
+}
+
 // Where the tile of this number is.
 struct Place {
   int image, row, column;
@@ -134,7 +142,8 @@ struct Place {
 
 __device__ __forceinline__ Place place_of(int tile, int height, int width) {
   const int across = (width + SIDE - 1) / SIDE, down = (height + SIDE - 1) / SIDE;
-  return {tile / (across * down), tile / across % down * SIDE, tile % across * SIDE};
+  const int row = quotient(tile, across), image = quotient(row, down);
+  return {image, (row - image * down) * SIDE, (tile - row * across) * SIDE};
 }
 
 // Four lanes have two neighbours each of four groups of eight: afterwards each has one group. x[i] is of group i.
@@ -146,6 +155,34 @@ __device__ __forceinline__ uint4 gather(const uint32_t *x, int member) {
   const uint32_t c = __shfl_xor_sync(~0u, high ? y[0] : y[2], 2);
   const uint32_t d = __shfl_xor_sync(~0u, high ? y[1] : y[3], 2);
   return high ? make_uint4(c, d, y[2], y[3]) : make_uint4(y[0], y[1], c, d);
+}
+
+// Named barriers of two warpgroups: one goes on, the other waits for it.
+__device__ __forceinline__ void turn_give(int of) { asm volatile("bar.arrive %0, 256;" ::"r"(1 + of) : "memory"); }
+
+__device__ __forceinline__ void turn_wait(int of) { asm volatile("bar.sync %0, 256;" ::"r"(1 + of) : "memory"); }
+
+// The products of the tap before are done, those of this one on their way.
+__device__ __forceinline__ void let_next_begin(int warpgroup) {
+  asm volatile("wgmma.wait_group.sync.aligned 1;" ::: "memory");
+  if (warpgroup < GROUPS - 1) turn_give(warpgroup);
+}
+
+// The nine taps of a tile, each as soon as it has come.
+__device__ __forceinline__ void multiply_taps(float (&sums)[64], uint32_t base, int warpgroup) {
+  const uint32_t patch = base + warpgroup * PATCH_ROOM;
+  if (warpgroup > 0) turn_wait(warpgroup - 1);
+#pragma unroll
+  for (int tap = 0; tap < TAPS; tap++) {
+    barrier_wait(base + FULL_TAP + 8 * tap, 0);
+    const uint32_t pixels = patch + (tap / 3 * PATCH + tap % 3) * LINE, weights = base + WEIGHTS + tap * TAP;
+    multiply_begin();
+#pragma unroll
+    for (int k = 0; k < CHANNELS / 16; k++) multiply_tap(sums, pixels_at(pixels + 32 * k), weights_at(weights + 16 * LINE * k));
+    multiply_commit();
+    if (tap == 1) let_next_begin(warpgroup);
+  }
+  multiply_wait<0>(sums);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
@@ -183,36 +220,31 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
     prefetch_line(weight + static_cast<size_t>(line / 2) * filters + blockIdx.y * FILTERS + line % 2 * 64);
   __syncthreads();
   if (tile >= tiles) return;
+  Place at = place_of(tile, height, width);
+  asm volatile("" : "+r"(at.image), "+r"(at.row), "+r"(at.column));  // now, while the first bytes are awaited
   float sums[64];
 #pragma unroll
   for (int i = 0; i < 64; i++) sums[i] = 0.0f;
-  barrier_wait(base + FULL_PATCH + 8 * warpgroup, 0);
+#pragma unroll 1
+  for (int pass = 0; pass < 2; pass++) {  // the first stores nothing: it only brings the code of the end
+    if (pass == 1) {
+      barrier_wait(base + FULL_PATCH + 8 * warpgroup, 0);
+      multiply_taps(sums, base, warpgroup);
+    }
+    const int lane = threadIdx.x % 32, member = lane % 4, rows = pass == 0 ? 0 : height;
 #pragma unroll
-  for (int tap = 0; tap < TAPS; tap++) {
-    barrier_wait(base + FULL_TAP + 8 * tap, 0);
-    const uint32_t pixels = base + warpgroup * PATCH_ROOM + (tap / 3 * PATCH + tap % 3) * LINE;
-    const uint32_t weights = base + WEIGHTS + tap * TAP;
-    multiply_begin();
+    for (int i = 0; i < 2; i++) {
+      const int pixel = threadIdx.x / 32 % 4 * 16 + lane / 4 + 8 * i;
+      const int row = at.row + pixel / SIDE, column = at.column + pixel % SIDE;
+      half *to = y + (static_cast<size_t>(at.image * height + row) * width + column) * filters + blockIdx.y * FILTERS + member * 8;
 #pragma unroll
-    for (int k = 0; k < CHANNELS / 16; k++) multiply_tap(sums, pixels_at(pixels + 32 * k), weights_at(weights + 16 * LINE * k));
-    multiply_commit();
-  }
-  multiply_wait<0>(sums);
-
-  const Place at = place_of(tile, height, width);
-  const int lane = threadIdx.x % 32, member = lane % 4;
+      for (int j = 0; j < FILTERS / 8; j += 4) {
+        uint32_t pairs[4];
 #pragma unroll
-  for (int i = 0; i < 2; i++) {
-    const int pixel = threadIdx.x / 32 % 4 * 16 + lane / 4 + 8 * i;
-    const int row = at.row + pixel / SIDE, column = at.column + pixel % SIDE;
-    half *to = y + (static_cast<size_t>(at.image * height + row) * width + column) * filters + blockIdx.y * FILTERS + member * 8;
-#pragma unroll
-    for (int j = 0; j < FILTERS / 8; j += 4) {
-      uint32_t pairs[4];
-#pragma unroll
-      for (int p = 0; p < 4; p++) pairs[p] = pack(sums[4 * (j + p) + 2 * i], sums[4 * (j + p) + 2 * i + 1]);
-      const uint4 eight = gather(pairs, member);
-      if (row < height && column < width) store_eight(reinterpret_cast<uint32_t *>(to + j * 8), eight);
+        for (int p = 0; p < 4; p++) pairs[p] = pack(sums[4 * (j + p) + 2 * i], sums[4 * (j + p) + 2 * i + 1]);
+        const uint4 eight = gather(pairs, member);
+        if (row < rows && column < width) store_eight(reinterpret_cast<uint32_t *>(to + j * 8), eight);
+      }
     }
   }
 }
