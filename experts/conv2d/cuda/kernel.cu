@@ -128,7 +128,8 @@ __device__ __forceinline__ void store_eight(uint32_t *to, uint4 values) {
   *reinterpret_cast<uint4 *>(to) = values;
 }
 
-// An approximate quotient, put right: sooner there than an exact one, and a block has to wait for it. Numbers are below 2^24.
+// An approximate quotient, put right: sooner there than an exact one, and a block has to wait for it.
+// It is right for numbers below 2^22: there the approximation, within two units of its last place, is off by less than one.
 __device__ __forceinline__ int quotient(int number, int by) {
   const int found = static_cast<int>(__fdividef(static_cast<float>(number), static_cast<float>(by)));
   const int rest = number - found * by;

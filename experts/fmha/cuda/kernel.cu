@@ -64,7 +64,6 @@ __device__ __forceinline__ void copy_box(uint32_t to, const CUtensorMap *map, in
       : "memory");
 }
 
-// Writes 16 zero bytes.
 // Four 8 x 8 matrices, 16 bytes of a line from each lane: 16 queries of one step, as the matrix unit has them in registers.
 __device__ __forceinline__ void load_matrices(uint32_t *d, uint32_t from) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
@@ -73,6 +72,7 @@ __device__ __forceinline__ void load_matrices(uint32_t *d, uint32_t from) {
                : "memory");
 }
 
+// Writes 16 zero bytes.
 __device__ __forceinline__ void store_zeros(uint32_t to) {
   asm volatile("st.shared.v4.b32 [%0], {%1, %1, %1, %1};" ::"r"(to), "r"(0) : "memory");
 }
