@@ -254,6 +254,42 @@ def test_computation_hidden_in_a_helper_is_found_and_an_unused_one_is_not() -> N
     assert reasons(HEAD + "from torch import matmul\n" + ENTRY) == ["host_compute"]
 
 
+EARLY = HEAD.replace("* 2, mask", "* factor(), mask")
+
+
+@pytest.mark.parametrize(
+    ("state", "function", "refused"),
+    [
+        ("STATE = [1]\n", "def factor():\n    return STATE[0]\n", True),
+        ("", "def factor(state=[1]):\n    return state[0]\n", True),
+        ("", "def factor():\n    return factor.state\n", True),
+        ("", "def factor():\n    global SEEN\n    return SEEN\n", True),
+        ("A = 1\nA = 2\n", "def factor():\n    return A\n", True),
+        ("len = max\n", "def factor():\n    return len(3, 4)\n", True),
+        ("A = 1\n", "def factor():\n    b = A + len((1, 2))\n    return triton.cdiv(b, 2)\n", False),
+        (
+            "A: tl.constexpr = tl.constexpr(4)\n",
+            "def factor(b=A, c=-1):\n    return max(a for a in (b, c))\n",
+            False,
+        ),
+    ],
+)
+def test_what_decides_a_compile_is_in_the_cache_s_key(state: str, function: str, refused: bool) -> None:
+    text = EARLY.replace("@triton.jit", f"{state}\n@triton.constexpr_function\n{function}\n\n@triton.jit", 1)
+    assert set(reasons(text + ENTRY)) == ({"forbidden"} if refused else set())
+
+
+@pytest.mark.parametrize(
+    ("default", "refused"), [("64", False), ("tl.float32", False), ("[64][0]", True), ("N", True)]
+)
+def test_a_default_of_a_device_function_is_read_from_the_text(default: str, refused: bool) -> None:
+    text = "N = 64 if __name__ else 0\n" + HEAD.replace(
+        "BLOCK: tl.constexpr)", f"BLOCK: tl.constexpr = {default})"
+    )
+    text = text.replace("N = 64 if __name__ else 0\nimport torch", "import torch\nN = 64 if len('a') else 0")
+    assert ("forbidden" in reasons(text + ENTRY)) is refused
+
+
 def test_inline_assembly_is_noted_but_not_refused() -> None:
     text = (
         HEAD.replace("    at =", "    tl.inline_asm_elementwise('x', '', [], tl.int32, True, 1)\n    at =")

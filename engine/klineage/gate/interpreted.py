@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import threading
+import time
+from collections.abc import Iterator
 from typing import Any
 
 from klineage.errors import KlineageError
@@ -16,6 +18,8 @@ from klineage.gate.request import COUNT_SEED, checked_sizes, kernel_job, workloa
 from klineage.gate.session import Session, failed
 from klineage.gate.verdict import Counts, StageResult, Trust, Verdict
 from klineage.kernel import Kernel
+
+_AHEAD_SECONDS = 10.0
 
 
 def measures(session: Session) -> bool:
@@ -70,10 +74,9 @@ def compile_kernel(session: Session) -> StageResult:
             "compile", Verdict.UNSUPPORTED, "platform", f"Triton kernels are compiled for NVIDIA: {error}"
         )
     also = _specialised(session) if kind == "gpu" else []
-    ahead = _compile_ahead(session, also) if kind == "gpu" and not session.executor.runs("compiler") else None
-    missing = _missing(session, "compiler", "compile")
-    if ahead is not None:
-        ahead.join()
+    first = kind == "gpu" and not session.executor.runs("compiler")
+    with _compile_ahead(session, also) if first else contextlib.nullcontext():
+        missing = _missing(session, "compiler", "compile")
     if missing:
         return missing
     answer = _compile(session, session.request.kernel, also)
@@ -126,25 +129,39 @@ def _to_compile(session: Session, kernel: Kernel, also: list[dict[str, int]] | N
     }
 
 
-def _compile_ahead(session: Session, also: list[dict[str, int]]) -> threading.Thread | None:
-    """While the compiler's worker imports torch, the native one fills Triton's cache; None where only torch can tell.
+@contextlib.contextmanager
+def _compile_ahead(session: Session, also: list[dict[str, int]]) -> Iterator[None]:
+    """In the block, while the compiler's worker imports torch, the native one fills Triton's cache, unless only torch can tell.
 
-    What becomes of it is no matter: the compile stage does it again, and then finds it there.
+    What becomes of it is no matter: the compile stage does it again, and then finds it there. It is not
+    waited for long once that worker is there: the native one may have had another job first.
     """
-    kernel, executor = session.request.kernel, session.executor
+    kernel, executor, enough = session.request.kernel, session.executor, threading.Event()
     if b"torch" in kernel.source or b"torch" in session.request.workload.source:
-        return None
+        yield
+        return
     seconds = session.policy.compile_seconds / 2  # a kernel that hangs the compiler does so twice
     limits = {**session.policy.limits, "compile_seconds": seconds}
     job = {"op": "compile_ahead", "limits": limits, **_to_compile(session, kernel, also)}
 
     def fill() -> None:
         with contextlib.suppress(Cancelled):
-            executor.submit("native", job, timeout=seconds + 30, cancel=session.cancel)
+            executor.submit("native", job, timeout=seconds + 30, cancel=enough)
 
     thread = threading.Thread(target=fill, name="compile ahead", daemon=True)
     thread.start()
-    return thread
+    try:
+        yield
+        patience = time.monotonic() + _AHEAD_SECONDS
+        while thread.is_alive() and time.monotonic() < patience and not _cancelled(session):
+            thread.join(0.02)
+    finally:
+        enough.set()
+        thread.join()
+
+
+def _cancelled(session: Session) -> bool:
+    return session.cancel is not None and session.cancel.is_set()
 
 
 def _exceeded(kernels: list[dict[str, Any]], platform: str) -> tuple[str, str] | None:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 from klineage.kernel import Kernel
-from klineage.surface import triton_host_policy
+from klineage.surface import triton_constants, triton_host_policy
 from klineage.surface.problem import Problem
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -56,7 +56,8 @@ def _problems(tree: ast.Module, kernel: Kernel, workload: WorkloadNames) -> Iter
     else:
         yield from _check_entry(entry, workload)
     buffers = tensor_names(workload)
-    for line, reason, message in triton_host_policy.violations(tree, kernel.entry, jitted, buffers):
+    found = triton_host_policy.violations(tree, kernel.entry, jitted, buffers)
+    for line, reason, message in (*found, *triton_constants.violations(tree, jitted.values())):
         yield Problem(reason, message, line)
 
 

@@ -161,10 +161,14 @@ def _reserved(context: Context, request: dict[str, Any]) -> Iterator[None]:
         if context.kind == "gpu"
         else contextlib.nullcontext()
     )
-    with device_:
-        if spares is not None and request.get("op") == _JUDGES:
-            spares.stock()
-        yield
+    try:
+        with device_:
+            if spares is not None and request.get("op") == _JUDGES:
+                spares.stock()
+            yield
+    finally:
+        if spares is not None:
+            spares.keep()
 
 
 def spares_of(kind: str, versions: dict[str, str]) -> Spares | None:

@@ -123,6 +123,13 @@ class Spares:
             self._release()
             self._release = None
 
+    def keep(self) -> None:
+        """The job is over that held the device for those that open it: they share it on, or end where another waits for it."""
+        if self._opening and self._release is None:
+            self._release = self.reserve()
+            if self._release is None:
+                self._drop([child for child in self.waiting if child.pid in self._opening])
+
     def close(self) -> None:
         """End them all."""
         self._drop(list(self.waiting))

@@ -10,13 +10,14 @@ import functools
 import importlib
 import math
 import time
+from dataclasses import dataclass
 from typing import Any
 
 from klineage.worker import limits
 from klineage.worker.buffers import PAGE, Slot
 from klineage.worker.check import confinement
 from klineage.worker.jobs import Context, Result, verdict
-from klineage.worker.process import Channel, end, spawn
+from klineage.worker.process import Channel, Child, end, spawn
 from klineage.worker.runners import load_entry, problem_of
 from klineage.worker.watch import watch
 
@@ -29,9 +30,11 @@ _DTYPES = {
 def compile_ahead(request: dict[str, Any], context: Context) -> Result:
     """Compile at ``dims`` and at each of ``also`` for ``target``, with what Triton launches it by: in its cache afterwards."""
     bodies = [functools.partial(_compile, request, dims) for dims in (request["dims"], *request["also"])]
-    children = [spawn("ahead", body) for body in (functools.partial(_open_driver, request), *bodies)]
     deadline = [time.monotonic() + request["limits"]["compile_seconds"]]
+    children: list[Child] = []
     try:
+        for body in (functools.partial(_open_driver, request), *bodies):
+            children.append(spawn("ahead", body))
         for _, message in watch(children, deadline, context.control, context.job):
             if "flood" in message:
                 break
@@ -99,11 +102,11 @@ class StandIn:
         return True
 
 
+@dataclass(frozen=True)
 class _Name:
     """A dtype or a device, as far as its text goes."""
 
-    def __init__(self, text: str) -> None:
-        self.text = text
+    text: str
 
     def __str__(self) -> str:
         return self.text

@@ -95,7 +95,8 @@ def test_a_file_that_names_torch_waits_for_it(executor: LocalExecutor, rows: Wor
     workload = parse(rows.source + b"\n\nimport torch\n", name=rows.name, path=rows.path)
     text = "import torch\n" + KERNEL
     asked = session(executor, rows, text) if where == "kernel" else session(executor, workload)
-    assert interpreted._compile_ahead(asked, []) is None
+    with interpreted._compile_ahead(asked, []):
+        assert not executor.runs("native")
 
 
 @pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="needs torch")
@@ -108,6 +109,8 @@ def test_a_stand_in_says_what_a_tensor_says(type_: str) -> None:
     slot = Slot("x", type_, (2, 3, 5), 4096 + 16, size)
     tensor, other = view(torch.empty(slot.end, dtype=torch.uint8), slot), StandIn(slot)
     assert (other.shape, other.ndim, str(other.dtype)) == (tensor.shape, tensor.ndim, str(tensor.dtype))
+    assert StandIn(slot).dtype == other.dtype, "host code compares them"
+    assert {other.dtype: 1}[StandIn(slot).dtype] == 1
     for name in ("numel", "element_size", "dim", "size", "stride", "is_contiguous"):
         assert getattr(other, name)() == getattr(tensor, name)(), name
     assert [other.stride(n) for n in (0, 1, -1)] == [tensor.stride(n) for n in (0, 1, -1)]

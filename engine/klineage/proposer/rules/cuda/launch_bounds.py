@@ -34,8 +34,10 @@ def detect(kernel: Kernel) -> tuple[Site, ...]:
 
 
 def _bounds(unit: Unit, function: Function) -> Node | None:
-    if "setmaxnreg" in unit.text(function.definition):
-        return None
+    return None if "setmaxnreg" in unit.text(function.definition) else _written(function)
+
+
+def _written(function: Function) -> Node | None:
     return next((c for c in function.definition.children if c.type == "launch_bounds"), None)
 
 
@@ -63,7 +65,7 @@ def apply(kernel: Kernel, locus: str, settings: Mapping[str, str]) -> tuple[Edit
 def _promised(unit: Unit, place: str, text: str) -> Edit:
     function = unit.function_at(f"{unit.filename}::{place}")
     type_node = function.definition.child_by_field_name("type") if function is not None else None
-    if function is None or type_node is None or _bounds(unit, function) is not None:
+    if function is None or type_node is None or _written(function) is not None:
         raise NotApplicable(f"there is no {place!r} without launch bounds")
     promise = f"__launch_bounds__({text.removeprefix(_BEFORE)})".encode("utf-8", "surrogateescape")
     if text.startswith(_BEFORE):
