@@ -144,9 +144,11 @@ def _compile_ahead(session: Session, also: list[dict[str, int]]) -> Iterator[Non
     limits = {**session.policy.limits, "compile_seconds": seconds}
     job = {"op": "compile_ahead", "limits": limits, **_to_compile(session, kernel, also)}
 
+    answers: list[dict[str, Any]] = []
+
     def fill() -> None:
         with contextlib.suppress(Cancelled):
-            executor.submit("native", job, timeout=seconds + 30, cancel=enough)
+            answers.append(executor.submit("native", job, timeout=seconds + 30, cancel=enough))
 
     thread = threading.Thread(target=fill, name="compile ahead", daemon=True)
     thread.start()
@@ -158,6 +160,8 @@ def _compile_ahead(session: Session, also: list[dict[str, int]]) -> Iterator[Non
     finally:
         enough.set()
         thread.join()
+        for answer in answers:
+            session.hold(answer)
 
 
 def _cancelled(session: Session) -> bool:

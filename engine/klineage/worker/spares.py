@@ -125,6 +125,7 @@ class Spares:
 
     def keep(self) -> None:
         """The job is over that held the device for those that open it: they share it on, or end where another waits for it."""
+        self.look()
         if self._opening and self._release is None:
             self._release = self.reserve()
             if self._release is None:

@@ -32,32 +32,39 @@ def compile_ahead(request: dict[str, Any], context: Context) -> Result:
     bodies = [functools.partial(_compile, request, dims) for dims in (request["dims"], *request["also"])]
     deadline = [time.monotonic() + request["limits"]["compile_seconds"]]
     children: list[Child] = []
+    told: dict[
+        int, dict[str, bool]
+    ] = {}  # the walls of each child, which it tells before it reads the kernel
     try:
         for body in (functools.partial(_open_driver, request), *bodies):
             children.append(spawn("ahead", body))
-        for _, message in watch(children, deadline, context.control, context.job):
+        for child, message in watch(children, deadline, context.control, context.job):
             if "flood" in message:
                 break
+            if child is not None and "layers" in message:
+                told.setdefault(child.pid, message["layers"])
     finally:
         end(children)
-    return verdict("pass", "ok", "")
+    names = {name for held in told.values() for name in held}
+    layers = {name: all(held.get(name, True) for held in told.values()) for name in names}
+    return {**verdict("pass", "ok", ""), "layers": layers}
 
 
-def _open_driver(request: dict[str, Any], _: Channel) -> None:
+def _open_driver(request: dict[str, Any], channel: Channel) -> None:
     """Body of a child that has Triton build its module for NVIDIA's driver, as it does once on each machine."""
     importlib.import_module("triton")
-    limits.apply(confinement(request, "compiler"))
+    channel.send(layers=limits.apply(confinement(request, "compiler")))
     importlib.import_module("triton.backends.nvidia.driver").CudaUtils()
 
 
-def _compile(request: dict[str, Any], dims: dict[str, int], _: Channel) -> None:
+def _compile(request: dict[str, Any], dims: dict[str, int], channel: Channel) -> None:
     """Body of a child that compiles at ``dims``."""
     importlib.import_module("triton")
     from klineage.worker import triton_compile
 
     problem = problem_of(request)
     slots, _total = problem.layout(dims)
-    limits.apply(confinement(request, "compiler"))
+    channel.send(layers=limits.apply(confinement(request, "compiler")))
     entry = load_entry(request["kernel"], "ahead")
     values = {**dims, **problem.scalars, **{slot.name: StandIn(slot) for slot in slots}}
     launched = triton_compile.compiled(entry, values, request["target"])

@@ -78,7 +78,8 @@ def session(executor: LocalExecutor, workload: Workload, text: str = KERNEL) -> 
 
 
 def test_the_first_compile_finds_all_that_it_needs_in_the_cache(watched: Watched, rows: Workload) -> None:
-    first = interpreted.compile_kernel(session(watched, rows))
+    gated = session(watched, rows)
+    first = interpreted.compile_kernel(gated)
     assert first.verdict is Verdict.PASS, first.summary
     (_, ahead, empty, made), (kind, real, found, after) = watched.jobs
     assert (ahead, kind, real) == ("compile_ahead", "compiler", "compile_triton")
@@ -88,6 +89,10 @@ def test_the_first_compile_finds_all_that_it_needs_in_the_cache(watched: Watched
     again = interpreted.compile_kernel(session(watched, rows))
     assert again == first
     assert [job[1] for job in watched.jobs[2:]] == ["compile_triton"]  # the worker is there already
+    alone = session(watched, rows)
+    with interpreted._compile_ahead(alone, []):
+        assert not alone.layers
+    assert alone.layers == gated.layers, "its children are as confined as those that are judged, and told of"
 
 
 @pytest.mark.parametrize("where", ["kernel", "workload"])
